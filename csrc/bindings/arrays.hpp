@@ -1,0 +1,64 @@
+// NumPy arrays at the border between Python and the kernels. Every binding includes this header and
+// uses the raw NumPy C API from it; arrays.cpp alone defines the API table.
+#pragma once
+
+#include <Python.h>
+
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL extensor_numpy_api
+#ifndef EXTENSOR_IMPORTS_NUMPY
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
+
+#include "core/dtype.hpp"
+
+namespace extensor {
+
+// Called once when the module is imported. False with a Python error set if NumPy cannot be loaded.
+bool import_numpy();
+
+// The dtype of an array in native byte order, DType::other for what no kernel takes.
+DType dtype_of(PyArrayObject* array);
+
+// A borrowed descriptor for one of our dtypes.
+PyArray_Descr* descriptor_of(DType dtype);
+
+// True if kernels may read the array as it lies: aligned, native byte order.
+inline bool is_readable(PyArrayObject* array) { return PyArray_ISALIGNED(array) && PyArray_ISNOTSWAPPED(array); }
+
+// A new C-contiguous array, contents undefined; from 64 KiB on its memory comes from the buffer pool.
+// nullptr with a Python error set when memory is out.
+PyArrayObject* new_array(DType dtype, int ndim, const npy_intp* shape);
+
+// The same with strides of the caller's choice; they must cover exactly the bytes of a dense array.
+PyArrayObject* new_array_with_strides(DType dtype, int ndim, const npy_intp* shape, const npy_intp* strides);
+
+// A new reference to NotImplemented: "not covered here, ask the reference kernel".
+inline PyObject* not_covered() { return Py_NewRef(Py_NotImplemented); }
+
+// Adds `function` to the dict of kernels under `name`. The function's self is a capsule that holds
+// `context`; read it with kernel_context.
+using KernelFunction = PyObject* (*)(PyObject* self, PyObject* const* args, Py_ssize_t count);
+void add_kernel(PyObject* dict, const char* name, KernelFunction function, const void* context = nullptr);
+
+template <class Context>
+const Context* kernel_context(PyObject* self) {
+  return static_cast<const Context*>(PyCapsule_GetPointer(self, nullptr));
+}
+
+// Releases the interpreter lock while it lives if the work is long enough to be worth it.
+class MaybeReleaseGil {
+ public:
+  explicit MaybeReleaseGil(double work_ns) : state_(work_ns > 20e3 ? PyEval_SaveThread() : nullptr) {}
+  ~MaybeReleaseGil() {
+    if (state_ != nullptr) PyEval_RestoreThread(state_);
+  }
+  MaybeReleaseGil(const MaybeReleaseGil&) = delete;
+  MaybeReleaseGil& operator=(const MaybeReleaseGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+}  // namespace extensor
