@@ -1,0 +1,153 @@
+#define EXTENSOR_IMPORTS_NUMPY
+#include "bindings/arrays.hpp"
+
+#include <cstring>
+
+#include "core/memory.hpp"
+
+namespace extensor {
+namespace {
+
+constexpr size_t pooled_bytes = 64 << 10;
+
+int bfloat16_number = -1;
+PyArray_Descr* descriptors[static_cast<int>(DType::other)];
+
+DType dtype_of_number(int number) {
+  switch (number) {
+    case NPY_FLOAT: return DType::float32;
+    case NPY_DOUBLE: return DType::float64;
+    case NPY_HALF: return DType::float16;
+    case NPY_BOOL: return DType::boolean;
+    case NPY_INT8: return DType::int8;
+    case NPY_INT16: return DType::int16;
+    case NPY_INT32: return DType::int32;
+    case NPY_INT64: return DType::int64;
+    case NPY_UINT8: return DType::uint8;
+    case NPY_UINT16: return DType::uint16;
+    case NPY_UINT32: return DType::uint32;
+    case NPY_UINT64: return DType::uint64;
+    default: break;
+  }
+  // long and long long are two NumPy types of one size.
+  if (number == NPY_LONGLONG) return DType::int64;
+  if (number == NPY_ULONGLONG) return DType::uint64;
+  return number == bfloat16_number ? DType::bfloat16 : DType::other;
+}
+
+// Owns one buffer of the pool; the base object of the array that uses it.
+struct BufferObject {
+  PyObject_HEAD
+  void* data;
+  size_t bytes;
+};
+
+void free_buffer_object(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  BufferObject* buffer = reinterpret_cast<BufferObject*>(self);
+  recycle_buffer(buffer->data, buffer->bytes);
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+
+PyTypeObject* buffer_type = nullptr;
+
+PyTypeObject* make_buffer_type() {
+  static char doc[] = "Memory of an array, returned to the buffer pool when the array is gone.";
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(free_buffer_object)}, {Py_tp_doc, doc}, {0, nullptr}};
+  PyType_Spec spec = {"extensor.kernels._native.Buffer", sizeof(BufferObject), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+}
+
+size_t byte_count(DType dtype, int ndim, const npy_intp* shape) {
+  size_t bytes = item_size(dtype);
+  for (int axis = 0; axis < ndim; ++axis) bytes *= static_cast<size_t>(shape[axis]);
+  return bytes;
+}
+
+}  // namespace
+
+bool import_numpy() {
+  if (_import_array() < 0) return false;
+  buffer_type = make_buffer_type();
+  if (buffer_type == nullptr) return false;
+  const struct { DType dtype; int number; } known[] = {
+      {DType::boolean, NPY_BOOL},   {DType::int8, NPY_INT8},      {DType::int16, NPY_INT16},   {DType::int32, NPY_INT32},
+      {DType::int64, NPY_INT64},    {DType::uint8, NPY_UINT8},    {DType::uint16, NPY_UINT16}, {DType::uint32, NPY_UINT32},
+      {DType::uint64, NPY_UINT64},  {DType::float16, NPY_HALF},   {DType::float32, NPY_FLOAT}, {DType::float64, NPY_DOUBLE}};
+  for (auto [dtype, number] : known) descriptors[static_cast<int>(dtype)] = PyArray_DescrFromType(number);
+
+  PyObject* module = PyImport_ImportModule("ml_dtypes");
+  if (module == nullptr) return false;
+  PyObject* type = PyObject_GetAttrString(module, "bfloat16");
+  Py_DECREF(module);
+  if (type == nullptr) return false;
+  PyArray_Descr* descriptor = nullptr;
+  const bool converted = PyArray_DescrConverter(type, &descriptor) == NPY_SUCCEED;
+  Py_DECREF(type);
+  if (!converted) return false;
+  bfloat16_number = descriptor->type_num;
+  descriptors[static_cast<int>(DType::bfloat16)] = descriptor;
+  return true;
+}
+
+DType dtype_of(PyArrayObject* array) { return dtype_of_number(PyArray_TYPE(array)); }
+
+PyArray_Descr* descriptor_of(DType dtype) { return descriptors[static_cast<int>(dtype)]; }
+
+PyArrayObject* new_array_with_strides(DType dtype, int ndim, const npy_intp* shape, const npy_intp* strides) {
+  PyArray_Descr* descriptor = descriptor_of(dtype);
+  const size_t bytes = byte_count(dtype, ndim, shape);
+  npy_intp* dims = const_cast<npy_intp*>(shape);
+  npy_intp* steps = const_cast<npy_intp*>(strides);
+  Py_INCREF(descriptor);  // PyArray_NewFromDescr steals it
+  if (bytes < pooled_bytes) {
+    // NumPy takes strides only together with memory; a small array of unusual layout is made C-contiguous
+    // and then given its strides, which cover the same bytes.
+    PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descriptor, ndim, dims, nullptr, nullptr, 0, nullptr);
+    if (array != nullptr && strides != nullptr) {
+      PyArrayObject* typed = reinterpret_cast<PyArrayObject*>(array);
+      std::memcpy(PyArray_STRIDES(typed), strides, sizeof(npy_intp) * static_cast<size_t>(ndim));
+      PyArray_UpdateFlags(typed, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS);
+    }
+    return reinterpret_cast<PyArrayObject*>(array);
+  }
+  void* data = acquire_buffer(bytes);
+  BufferObject* buffer = data == nullptr ? nullptr : PyObject_New(BufferObject, buffer_type);
+  if (buffer == nullptr) {
+    if (data != nullptr) recycle_buffer(data, bytes);
+    Py_DECREF(descriptor);
+    return reinterpret_cast<PyArrayObject*>(PyErr_NoMemory());
+  }
+  buffer->data = data;
+  buffer->bytes = bytes;
+  PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descriptor, ndim, dims, steps, data, NPY_ARRAY_WRITEABLE, nullptr);
+  if (array == nullptr) {
+    Py_DECREF(buffer);
+    return nullptr;
+  }
+  PyArrayObject* typed = reinterpret_cast<PyArrayObject*>(array);
+  if (PyArray_SetBaseObject(typed, reinterpret_cast<PyObject*>(buffer)) < 0) {
+    Py_DECREF(array);
+    return nullptr;
+  }
+  return typed;
+}
+
+PyArrayObject* new_array(DType dtype, int ndim, const npy_intp* shape) {
+  return new_array_with_strides(dtype, ndim, shape, nullptr);
+}
+
+void add_kernel(PyObject* dict, const char* name, KernelFunction function, const void* context) {
+  // Kernels live as long as the process, and so do their definitions.
+  PyMethodDef* definition = new PyMethodDef{name, nullptr, METH_FASTCALL, nullptr};
+  definition->ml_meth = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+  PyObject* self = context == nullptr ? nullptr : PyCapsule_New(const_cast<void*>(context), nullptr, nullptr);
+  PyObject* callable = PyCFunction_New(definition, self);
+  Py_XDECREF(self);
+  if (callable != nullptr) PyDict_SetItemString(dict, name, callable);
+  Py_XDECREF(callable);
+}
+
+}  // namespace extensor

@@ -1,0 +1,34 @@
+// The module extensor.kernels._native. `kernels` maps the name of a kernel to a function that takes
+// NumPy arrays and static attributes in the order of the reference kernel of that name, and returns
+// new arrays, or NotImplemented for a dtype or layout it does not cover.
+#include <nanobind/nanobind.h>
+
+#include "bindings/arrays.hpp"
+#include "core/isa.hpp"
+#include "core/memory.hpp"
+#include "core/threads.hpp"
+
+namespace nb = nanobind;
+
+namespace extensor {
+
+void bind_elementwise(PyObject* kernels);
+
+}  // namespace extensor
+
+NB_MODULE(_native, m) {
+  using namespace extensor;
+  if (!import_numpy()) throw nb::python_error();
+
+  m.def("isa", [] { return isa_name(active_isa()); }, "The instruction set the kernels use.");
+  m.def("get_num_threads", &get_num_threads, "Threads a kernel may use, the caller included.");
+  m.def("set_num_threads", &set_num_threads, nb::arg("count"));
+  m.def("get_buffer_limit", &get_buffer_limit, "Bytes of freed buffers kept for reuse at most.");
+  m.def("set_buffer_limit", &set_buffer_limit, nb::arg("bytes"));
+  m.def("get_buffer_bytes", &get_buffer_bytes, "Bytes of freed buffers kept now.");
+  m.def("release_buffers", &release_buffers, "Give all freed buffers back to the system.");
+
+  nb::dict kernels;
+  bind_elementwise(kernels.ptr());
+  m.attr("kernels") = kernels;
+}

@@ -1,0 +1,155 @@
+#include "core/memory.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#ifdef __unix__
+#include <pthread.h>
+#include <unistd.h>
+#endif
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+namespace extensor {
+namespace {
+
+// Size classes: eight per power of two, so that a buffer is at most an eighth larger than asked for
+// and one freed buffer serves many requests.
+constexpr int steps_per_doubling = 8;
+constexpr int class_count = 64 * steps_per_doubling;
+constexpr size_t huge_page = size_t{2} << 20;
+
+struct SizeClass {
+  int index;
+  size_t bytes;
+};
+
+SizeClass size_class(size_t bytes) {
+  bytes = std::max(bytes, size_t{4096});
+  const int exponent = 63 - __builtin_clzll(bytes);
+  const size_t step = (size_t{1} << exponent) / steps_per_doubling;
+  const size_t rounded = (bytes + step - 1) / step * step;
+  const int top = 63 - __builtin_clzll(rounded);
+  const int index = top * steps_per_doubling + static_cast<int>((rounded - (size_t{1} << top)) / ((size_t{1} << top) / steps_per_doubling));
+  return {index, rounded};
+}
+
+void* allocate(size_t bytes) {
+  const size_t alignment = bytes >= 2 * huge_page ? huge_page : buffer_alignment;
+  void* data = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+#ifdef __linux__
+  if (data != nullptr && alignment == huge_page) madvise(data, bytes, MADV_HUGEPAGE);
+#endif
+  return data;
+}
+
+size_t default_limit() {
+  const size_t most = size_t{2} << 30;
+#ifdef __unix__
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  if (pages > 0 && page > 0) return std::min(most, static_cast<size_t>(pages) * static_cast<size_t>(page) / 8);
+#endif
+  return most;
+}
+
+struct Pool {
+  std::mutex mutex;
+  std::array<std::vector<void*>, class_count> free;
+  size_t bytes = 0;
+  size_t limit = default_limit();
+};
+
+// Never destroyed: arrays may be freed while the interpreter is being torn down.
+Pool& pool() {
+  static Pool* const shared = [] {
+    Pool* created = new Pool;
+#ifdef __unix__
+    // A fork while another thread is inside must not leave the child with a locked pool.
+    pthread_atfork([] { pool().mutex.lock(); }, [] { pool().mutex.unlock(); }, [] { pool().mutex.unlock(); });
+#endif
+    return created;
+  }();
+  return *shared;
+}
+
+// Frees what is above `keep` bytes, largest buffers first.
+void shrink(Pool& shared, size_t keep) {
+  for (int index = class_count - 1; index >= 0 && shared.bytes > keep; --index) {
+    std::vector<void*>& list = shared.free[static_cast<size_t>(index)];
+    const size_t top = size_t{1} << (index / steps_per_doubling);
+    const size_t bytes = top + static_cast<size_t>(index % steps_per_doubling) * (top / steps_per_doubling);
+    while (!list.empty() && shared.bytes > keep) {
+      std::free(list.back());
+      list.pop_back();
+      shared.bytes -= bytes;
+    }
+  }
+}
+
+}  // namespace
+
+void* acquire_buffer(size_t bytes) {
+  const SizeClass size = size_class(bytes);
+  Pool& shared = pool();
+  {
+    std::lock_guard<std::mutex> lock(shared.mutex);
+    std::vector<void*>& list = shared.free[static_cast<size_t>(size.index)];
+    if (!list.empty()) {
+      void* data = list.back();
+      list.pop_back();
+      shared.bytes -= size.bytes;
+      return data;
+    }
+  }
+  void* data = allocate(size.bytes);
+  if (data == nullptr) {
+    release_buffers();
+    data = allocate(size.bytes);
+  }
+  return data;
+}
+
+void recycle_buffer(void* data, size_t bytes) {
+  const SizeClass size = size_class(bytes);
+  Pool& shared = pool();
+  std::lock_guard<std::mutex> lock(shared.mutex);
+  if (shared.bytes + size.bytes > shared.limit) {
+    std::free(data);
+    return;
+  }
+  shared.free[static_cast<size_t>(size.index)].push_back(data);
+  shared.bytes += size.bytes;
+}
+
+void set_buffer_limit(size_t bytes) {
+  Pool& shared = pool();
+  std::lock_guard<std::mutex> lock(shared.mutex);
+  shared.limit = bytes;
+  shrink(shared, bytes);
+}
+
+size_t get_buffer_limit() {
+  Pool& shared = pool();
+  std::lock_guard<std::mutex> lock(shared.mutex);
+  return shared.limit;
+}
+
+size_t get_buffer_bytes() {
+  Pool& shared = pool();
+  std::lock_guard<std::mutex> lock(shared.mutex);
+  return shared.bytes;
+}
+
+void release_buffers() {
+  Pool& shared = pool();
+  std::lock_guard<std::mutex> lock(shared.mutex);
+  shrink(shared, 0);
+}
+
+}  // namespace extensor

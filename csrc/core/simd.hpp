@@ -1,0 +1,249 @@
+// Vectors of float and double, as wide as the instruction set of this compilation, on top of the vector
+// extensions of GCC and Clang. Included only by sources that are compiled once per instruction set.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#define EXTENSOR_INLINE inline __attribute__((always_inline))
+
+namespace extensor::EXTENSOR_ISA {
+
+#if defined(__AVX512F__)
+constexpr int vector_bytes = 64;
+#elif defined(__AVX2__)
+constexpr int vector_bytes = 32;
+#else
+constexpr int vector_bytes = 16;
+#endif
+
+#if defined(__FMA__) || defined(__aarch64__)
+constexpr bool has_fma = true;
+#else
+constexpr bool has_fma = false;
+#endif
+
+template <class T> struct integer_of;
+template <> struct integer_of<float> { using type = int32_t; };
+template <> struct integer_of<double> { using type = int64_t; };
+
+template <class T> struct Mask;
+template <class T> struct Integers;
+
+template <class T>
+struct Vec {
+  using Element = T;
+  using Integer = typename integer_of<T>::type;
+  typedef T Raw __attribute__((vector_size(vector_bytes)));
+  typedef Integer RawInteger __attribute__((vector_size(vector_bytes)));
+  static constexpr int lanes = vector_bytes / static_cast<int>(sizeof(T));
+
+  Raw v;
+
+  Vec() = default;
+  EXTENSOR_INLINE Vec(Raw raw) : v(raw) {}
+  EXTENSOR_INLINE Vec(double value) : v(Raw{} + static_cast<T>(value)) {}
+};
+
+// All bits set where true.
+template <class T>
+struct Mask {
+  using Element = T;
+  typename Vec<T>::RawInteger v;
+};
+
+// The bits of a vector as signed integers of the same width.
+template <class T>
+struct Integers {
+  using Raw = typename Vec<T>::RawInteger;
+  using Integer = typename integer_of<T>::type;
+  Raw v;
+  Integers() = default;
+  EXTENSOR_INLINE Integers(Raw raw) : v(raw) {}
+  EXTENSOR_INLINE Integers(Integer value) : v(Raw{} + value) {}
+};
+
+using Floats = Vec<float>;
+using Doubles = Vec<double>;
+
+#define EXTENSOR_VECTOR_OPERATOR(op)                                                                    \
+  template <class T> EXTENSOR_INLINE Vec<T> operator op(Vec<T> a, Vec<T> b) { return Vec<T>(a.v op b.v); }     \
+  template <class T> EXTENSOR_INLINE Vec<T> operator op(Vec<T> a, double b) { return a op Vec<T>(b); }         \
+  template <class T> EXTENSOR_INLINE Vec<T> operator op(double a, Vec<T> b) { return Vec<T>(a) op b; }
+EXTENSOR_VECTOR_OPERATOR(+)
+EXTENSOR_VECTOR_OPERATOR(-)
+EXTENSOR_VECTOR_OPERATOR(*)
+EXTENSOR_VECTOR_OPERATOR(/)
+#undef EXTENSOR_VECTOR_OPERATOR
+template <class T> EXTENSOR_INLINE Vec<T> operator-(Vec<T> a) { return Vec<T>(-a.v); }
+
+#define EXTENSOR_VECTOR_COMPARISON(op)                                                                  \
+  template <class T> EXTENSOR_INLINE Mask<T> operator op(Vec<T> a, Vec<T> b) { return {a.v op b.v}; }          \
+  template <class T> EXTENSOR_INLINE Mask<T> operator op(Vec<T> a, double b) { return a op Vec<T>(b); }        \
+  template <class T> EXTENSOR_INLINE Mask<T> operator op(double a, Vec<T> b) { return Vec<T>(a) op b; }        \
+  template <class T> EXTENSOR_INLINE Mask<T> operator op(Integers<T> a, Integers<T> b) { return {a.v op b.v}; }
+EXTENSOR_VECTOR_COMPARISON(<)
+EXTENSOR_VECTOR_COMPARISON(<=)
+EXTENSOR_VECTOR_COMPARISON(>)
+EXTENSOR_VECTOR_COMPARISON(>=)
+EXTENSOR_VECTOR_COMPARISON(==)
+EXTENSOR_VECTOR_COMPARISON(!=)
+#undef EXTENSOR_VECTOR_COMPARISON
+
+template <class T> EXTENSOR_INLINE Mask<T> operator&(Mask<T> a, Mask<T> b) { return {a.v & b.v}; }
+template <class T> EXTENSOR_INLINE Mask<T> operator|(Mask<T> a, Mask<T> b) { return {a.v | b.v}; }
+template <class T> EXTENSOR_INLINE Mask<T> operator^(Mask<T> a, Mask<T> b) { return {a.v ^ b.v}; }
+template <class T> EXTENSOR_INLINE Mask<T> operator!(Mask<T> a) { return {~a.v}; }
+
+#define EXTENSOR_INTEGER_OPERATOR(op)                                                                             \
+  template <class T> EXTENSOR_INLINE Integers<T> operator op(Integers<T> a, Integers<T> b) { return {a.v op b.v}; } \
+  template <class T> EXTENSOR_INLINE Integers<T> operator op(Integers<T> a, typename Integers<T>::Integer b) { return a op Integers<T>(b); }
+EXTENSOR_INTEGER_OPERATOR(+)
+EXTENSOR_INTEGER_OPERATOR(-)
+EXTENSOR_INTEGER_OPERATOR(&)
+EXTENSOR_INTEGER_OPERATOR(|)
+EXTENSOR_INTEGER_OPERATOR(^)
+#undef EXTENSOR_INTEGER_OPERATOR
+template <class T> EXTENSOR_INLINE Integers<T> operator<<(Integers<T> a, int count) { return {a.v << count}; }
+template <class T> EXTENSOR_INLINE Integers<T> operator>>(Integers<T> a, int count) { return {a.v >> count}; }
+
+template <class T> EXTENSOR_INLINE Integers<T> bits(Vec<T> a) { return {(typename Integers<T>::Raw)a.v}; }
+template <class T> EXTENSOR_INLINE Vec<T> from_bits(Integers<T> a) { return {(typename Vec<T>::Raw)a.v}; }
+
+template <class T> EXTENSOR_INLINE Vec<T> select(Mask<T> m, Vec<T> a, Vec<T> b) { return {m.v ? a.v : b.v}; }
+template <class T> EXTENSOR_INLINE Vec<T> select(Mask<T> m, Vec<T> a, double b) { return select(m, a, Vec<T>(b)); }
+template <class T> EXTENSOR_INLINE Vec<T> select(Mask<T> m, double a, Vec<T> b) { return select(m, Vec<T>(a), b); }
+template <class T> EXTENSOR_INLINE Vec<T> select(Mask<T> m, double a, double b) { return select(m, Vec<T>(a), Vec<T>(b)); }
+// a where m, else +0: one instruction where a blend takes several.
+template <class T> EXTENSOR_INLINE Vec<T> keep(Mask<T> m, Vec<T> a) {
+  return from_bits(Integers<T>(m.v & bits(a).v));
+}
+
+template <class T> EXTENSOR_INLINE Mask<T> isnan(Vec<T> a) { return a != a; }
+
+template <class T> EXTENSOR_INLINE Integers<T> sign_bit(Vec<T> a) { return bits(a) & bits(Vec<T>(-0.0)); }
+template <class T> EXTENSOR_INLINE Vec<T> abs(Vec<T> a) { return from_bits(Integers<T>(bits(a).v & ~bits(Vec<T>(-0.0)).v)); }
+template <class T> EXTENSOR_INLINE Vec<T> copysign(Vec<T> magnitude, Vec<T> sign) {
+  return from_bits(bits(abs(magnitude)) | sign_bit(sign));
+}
+// a with its sign flipped where b is negative.
+template <class T> EXTENSOR_INLINE Vec<T> flip_sign(Vec<T> a, Vec<T> b) { return from_bits(bits(a) ^ sign_bit(b)); }
+
+// Any lane set?
+template <class T> EXTENSOR_INLINE bool any(Mask<T> m) {
+#if defined(__AVX512F__)
+  return _mm512_test_epi32_mask((__m512i)m.v, (__m512i)m.v) != 0;
+#elif defined(__AVX2__)
+  return !_mm256_testz_si256((__m256i)m.v, (__m256i)m.v);
+#elif defined(__SSE2__)
+  return _mm_movemask_epi8((__m128i)m.v) != 0;
+#else
+  int64_t lanes[vector_bytes / 8], together = 0;
+  std::memcpy(lanes, &m.v, sizeof lanes);
+  for (int64_t lane : lanes) together |= lane;
+  return together != 0;
+#endif
+}
+
+// Per lane, the value of a function of the C library; the compiler turns those that have an instruction into it.
+#define EXTENSOR_LANEWISE(expression)                                     \
+  Vec<T> result;                                                          \
+  for (int lane = 0; lane < Vec<T>::lanes; ++lane) result.v[lane] = expression; \
+  return result;
+
+// a*b + c: rounded once where the instruction set can, else twice.
+template <class T> EXTENSOR_INLINE Vec<T> fma(Vec<T> a, Vec<T> b, Vec<T> c) {
+  constexpr bool single = sizeof(T) == 4;
+  (void)single;
+#if defined(__AVX512F__)
+  if constexpr (single) return {(typename Vec<T>::Raw)_mm512_fmadd_ps((__m512)a.v, (__m512)b.v, (__m512)c.v)};
+  else return {(typename Vec<T>::Raw)_mm512_fmadd_pd((__m512d)a.v, (__m512d)b.v, (__m512d)c.v)};
+#elif defined(__FMA__)
+  if constexpr (single) return {(typename Vec<T>::Raw)_mm256_fmadd_ps((__m256)a.v, (__m256)b.v, (__m256)c.v)};
+  else return {(typename Vec<T>::Raw)_mm256_fmadd_pd((__m256d)a.v, (__m256d)b.v, (__m256d)c.v)};
+#elif defined(__aarch64__)
+  if constexpr (single) { EXTENSOR_LANEWISE(__builtin_fmaf(a.v[lane], b.v[lane], c.v[lane])) }
+  else { EXTENSOR_LANEWISE(__builtin_fma(a.v[lane], b.v[lane], c.v[lane])) }
+#else
+  return a * b + c;
+#endif
+}
+template <class T> EXTENSOR_INLINE Vec<T> fma(Vec<T> a, Vec<T> b, double c) { return fma(a, b, Vec<T>(c)); }
+template <class T> EXTENSOR_INLINE Vec<T> fma(Vec<T> a, double b, Vec<T> c) { return fma(a, Vec<T>(b), c); }
+template <class T> EXTENSOR_INLINE Vec<T> fma(Vec<T> a, double b, double c) { return fma(a, Vec<T>(b), Vec<T>(c)); }
+
+template <class T> EXTENSOR_INLINE Vec<T> sqrt(Vec<T> a) {
+  constexpr bool single = sizeof(T) == 4;
+#if defined(__AVX512F__)
+  if constexpr (single) return {(typename Vec<T>::Raw)_mm512_sqrt_ps((__m512)a.v)};
+  else return {(typename Vec<T>::Raw)_mm512_sqrt_pd((__m512d)a.v)};
+#elif defined(__AVX2__)
+  if constexpr (single) return {(typename Vec<T>::Raw)_mm256_sqrt_ps((__m256)a.v)};
+  else return {(typename Vec<T>::Raw)_mm256_sqrt_pd((__m256d)a.v)};
+#elif defined(__SSE2__)
+  if constexpr (single) return {(typename Vec<T>::Raw)_mm_sqrt_ps((__m128)a.v)};
+  else return {(typename Vec<T>::Raw)_mm_sqrt_pd((__m128d)a.v)};
+#else
+  if constexpr (single) { EXTENSOR_LANEWISE(__builtin_sqrtf(a.v[lane])) }
+  else { EXTENSOR_LANEWISE(__builtin_sqrt(a.v[lane])) }
+#endif
+}
+
+// Rounding to whole numbers; the sign of zero is kept.
+#if defined(__AVX512F__)
+#define EXTENSOR_ROUND(mode)                                                                                        \
+  if constexpr (sizeof(T) == 4) return {(typename Vec<T>::Raw)_mm512_roundscale_ps((__m512)a.v, (mode) | _MM_FROUND_NO_EXC)}; \
+  else return {(typename Vec<T>::Raw)_mm512_roundscale_pd((__m512d)a.v, (mode) | _MM_FROUND_NO_EXC)};
+#elif defined(__AVX2__)
+#define EXTENSOR_ROUND(mode)                                                                                        \
+  if constexpr (sizeof(T) == 4) return {(typename Vec<T>::Raw)_mm256_round_ps((__m256)a.v, (mode) | _MM_FROUND_NO_EXC)}; \
+  else return {(typename Vec<T>::Raw)_mm256_round_pd((__m256d)a.v, (mode) | _MM_FROUND_NO_EXC)};
+#endif
+#ifdef EXTENSOR_ROUND
+template <class T> EXTENSOR_INLINE Vec<T> round(Vec<T> a) { EXTENSOR_ROUND(_MM_FROUND_TO_NEAREST_INT) }
+template <class T> EXTENSOR_INLINE Vec<T> floor(Vec<T> a) { EXTENSOR_ROUND(_MM_FROUND_TO_NEG_INF) }
+template <class T> EXTENSOR_INLINE Vec<T> ceil(Vec<T> a) { EXTENSOR_ROUND(_MM_FROUND_TO_POS_INF) }
+template <class T> EXTENSOR_INLINE Vec<T> trunc(Vec<T> a) { EXTENSOR_ROUND(_MM_FROUND_TO_ZERO) }
+#undef EXTENSOR_ROUND
+#else
+// Adding and taking away the number from which on all numbers are whole rounds half to even.
+template <class T> EXTENSOR_INLINE Vec<T> round(Vec<T> a) {
+  const Vec<T> whole = sizeof(T) == 4 ? 8388608.0 : 4503599627370496.0;
+  const Vec<T> rounded = copysign((abs(a) + whole) - whole, a);
+  return select(abs(a) < whole, rounded, a);
+}
+template <class T> EXTENSOR_INLINE Vec<T> floor(Vec<T> a) {
+  const Vec<T> r = round(a);
+  return select(r > a, copysign(r - 1.0, a), r);
+}
+template <class T> EXTENSOR_INLINE Vec<T> ceil(Vec<T> a) { return -floor(-a); }
+template <class T> EXTENSOR_INLINE Vec<T> trunc(Vec<T> a) { return copysign(floor(abs(a)), a); }
+#endif
+
+template <class T> EXTENSOR_INLINE Vec<T> load(const T* from) {
+  Vec<T> result;
+  std::memcpy(&result.v, from, sizeof result.v);
+  return result;
+}
+template <class T> EXTENSOR_INLINE void store(T* to, Vec<T> a) { std::memcpy(to, &a.v, sizeof a.v); }
+
+// Bytes 0 or not to masks, and masks to bytes 0 or 1.
+template <class T> EXTENSOR_INLINE Mask<T> load_mask(const uint8_t* from) {
+  typedef int8_t Bytes __attribute__((vector_size(vector_bytes / sizeof(T))));
+  Bytes bytes;
+  std::memcpy(&bytes, from, sizeof bytes);
+  return {__builtin_convertvector(bytes, typename Vec<T>::RawInteger) != 0};
+}
+template <class T> EXTENSOR_INLINE void store_mask(uint8_t* to, Mask<T> m) {
+  typedef int8_t Bytes __attribute__((vector_size(vector_bytes / sizeof(T))));
+  const Bytes bytes = __builtin_convertvector(m.v, Bytes) & 1;
+  std::memcpy(to, &bytes, sizeof bytes);
+}
+
+#undef EXTENSOR_LANEWISE
+
+}  // namespace extensor::EXTENSOR_ISA

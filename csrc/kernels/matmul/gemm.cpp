@@ -1,0 +1,386 @@
+// The packed, cache-blocked matrix product, and the choice between it and its relatives for thin shapes.
+//
+//   for each block of rows of A that stays in the second-level cache           (block_rows)
+//     for each block of K                                                      (block_k)
+//       1. pack the block of A in panels of the register tile's height, if it is read often enough to pay
+//       2. for each group of column panels of B:
+//            pack the group where B is not readable as it lies
+//            for each panel, for each panel of A: one register tile
+//
+// Compiled once per instruction set.
+#include "core/memory.hpp"
+#include "core/threads.hpp"
+#include "kernels/matmul/dot.hpp"
+#include "kernels/matmul/pack.hpp"
+
+namespace extensor::EXTENSOR_ISA {
+namespace {
+
+// A panel of B (block_k x panel) and one of A share the first-level cache; block_rows x block_k of A and a
+// group of panels of B share the second.
+constexpr int64_t block_k = 256;
+template <class T>
+constexpr int64_t block_rows = (sizeof(T) == 4 ? 40 : 20) * 6;
+constexpr int group_panels = 8;
+// Up to this many rows, scalar products beat transposing B.
+constexpr int64_t dot_rows = 9;
+
+constexpr int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+template <class T>
+using TileFunction = void (*)(const Tile<T>&);
+
+template <class T, int Vectors, bool PackedA, int... Rows>
+struct TileTable {
+  static constexpr TileFunction<T> of_rows[] = {nullptr, multiply_tile<T, Rows, Vectors, PackedA>...};
+};
+#if defined(__AVX512F__)
+template <class T, bool PackedA>
+using Tiles = TileTable<T, 2, PackedA, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>;
+#else
+template <class T, bool PackedA>
+using Tiles = TileTable<T, 2, PackedA, 1, 2, 3, 4, 5, 6>;
+#endif
+
+// Equal heights instead of full ones and a thin rest: a tile of two rows leaves most of the machine idle.
+inline int next_rows(int64_t remaining) { return int(ceil_div(remaining, ceil_div(remaining, max_rows))); }
+
+// One product as one thread computes it: a rectangle of a larger one, which decides what is packed.
+template <class T>
+struct Layout {
+  bool pack_a, pack_b;
+};
+
+template <class T>
+Layout<T> choose_layout(const Product<T>& x) {
+  Layout<T> layout;
+  // Far apart rows fall on few places of the cache; packing pays from a few uses on.
+  const bool b_is_spread = x.k > 16 && x.b_row * int64_t(sizeof(T)) >= 512;
+  layout.pack_b = x.b_col != 1 || (b_is_spread && x.m > 2 * max_rows);
+  layout.pack_a = x.n > 4 * panel_width<T> && x.m > max_rows && x.k > 16;
+  return layout;
+}
+
+template <class T>
+class Workspace {
+ public:
+  explicit Workspace(int64_t count) : bytes_(size_t(count) * sizeof(T)) {
+    data_ = bytes_ <= sizeof stack_ ? stack_ : acquire_buffer(bytes_);
+  }
+  ~Workspace() {
+    if (data_ != stack_ && data_ != nullptr) recycle_buffer(data_, bytes_);
+  }
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+  T* data() { return static_cast<T*>(data_); }
+
+ private:
+  size_t bytes_;
+  void* data_;
+  alignas(64) unsigned char stack_[20 * 1024];
+};
+
+// C[i0:i1, j0:j1] of the product.
+template <class T>
+void multiply_rectangle(const Product<T>& x, Layout<T> layout, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+  constexpr int panel = panel_width<T>;
+  const int64_t rows = min_of(i1 - i0, block_rows<T>), depth = min_of(x.k, block_k);
+  const int64_t a_room = layout.pack_a ? ceil_div(rows * depth, 16) * 16 + 64 : 0;
+  const int64_t panels = layout.pack_b ? min_of(group_panels, ceil_div(j1 - j0, panel)) : 1;
+  Workspace<T> workspace(a_room + panels * panel * depth);
+  T* const packed_a = workspace.data();
+  T* const packed_b = workspace.data() + a_room;
+
+  for (int64_t i_block = i0; i_block < i1; i_block += block_rows<T>) {
+    const int64_t i_end = min_of(i1, i_block + block_rows<T>);
+    for (int64_t p = 0; p < x.k; p += block_k) {
+      Tile<T> tile;
+      tile.k = min_of(x.k - p, block_k);
+      tile.c_row = x.c_row;
+      tile.add_to_c = x.accumulate || p > 0;
+      tile.last = p + tile.k == x.k;
+      tile.activation = x.activation;
+      if (layout.pack_a) {
+        T* to = packed_a;
+        for (int64_t i = i_block; i < i_end;) {
+          const int height = next_rows(i_end - i);
+          pack_panel_a(tile.k, height, x.a + i * x.a_row + p * x.a_col, x.a_row, x.a_col, to);
+          to += height * tile.k;
+          i += height;
+        }
+      }
+      for (int64_t j_group = j0; j_group < j1; j_group += panels * panel) {
+        const int64_t j_end = min_of(j1, j_group + panels * panel);
+        for (int64_t j = j_group; j < j_end; j += panel) {
+          const int columns = int(min_of(panel, j1 - j));
+          const T* b = x.b + p * x.b_row + j * x.b_col;
+          tile.b = b;
+          tile.b_row = x.b_row;
+          if (layout.pack_b || columns < panel) {
+            T* to = packed_b + (layout.pack_b ? (j - j_group) * tile.k : 0);
+            pack_panel_b(tile.k, columns, b, x.b_row, x.b_col, to);
+            tile.b = to;
+            tile.b_row = panel;
+          }
+          tile.columns = columns;
+          tile.column_bias = x.column_bias ? x.column_bias + j : nullptr;
+          tile.a = packed_a;
+          tile.a_row = x.a_row;
+          tile.a_col = x.a_col;
+          for (int64_t i = i_block; i < i_end;) {
+            const int height = next_rows(i_end - i);
+            tile.c = x.c + i * x.c_row + j;
+            tile.row_bias = x.row_bias ? x.row_bias + i : nullptr;
+            if (layout.pack_a) {
+              Tiles<T, true>::of_rows[height](tile);
+              tile.a += height * tile.k;
+            } else {
+              tile.a = x.a + i * x.a_row + p * x.a_col;
+              Tiles<T, false>::of_rows[height](tile);
+            }
+            i += height;
+          }
+        }
+      }
+    }
+  }
+}
+
+// Few rows and a B that is read along its rows: wide tiles straight from B, which is read once.
+template <class T>
+void multiply_few_rows(const Product<T>& x, int64_t j0, int64_t j1) {
+  static constexpr TileFunction<T> wide_tiles[] = {nullptr, multiply_tile<T, 1, 8, false>, multiply_tile<T, 2, 6, false>,
+                                                   multiply_tile<T, 3, 4, false>};
+  static constexpr int wide_vectors[] = {0, 8, 6, 4};
+  const int wide = wide_vectors[x.m] * Vec<T>::lanes;
+  int64_t j = j0;
+  for (; j + wide <= j1; j += wide) {
+    for (int64_t p = 0; p < x.k; p += block_k) {
+      const int64_t depth = min_of(x.k - p, block_k);
+      wide_tiles[x.m]({depth, x.a + p * x.a_col, x.a_row, x.a_col, x.b + p * x.b_row + j, x.b_row, x.c + j, x.c_row, wide,
+                       x.accumulate || p > 0, p + depth == x.k, x.column_bias ? x.column_bias + j : nullptr, x.row_bias,
+                       x.activation});
+    }
+  }
+  if (j < j1) multiply_rectangle(x, Layout<T>{false, false}, 0, x.m, j, j1);
+}
+
+// Stores a block of finished sums.
+template <class T>
+void store_sums(const Product<T>& x, const T* sums, int64_t i0, int rows, int64_t j0, int columns) {
+  for (int i = 0; i < rows; ++i) {
+    for (int j = 0; j < columns; ++j) {
+      T* c = x.c + (i0 + i) * x.c_row + j0 + j;
+      T sum = sums[i * columns + j];
+      if (x.accumulate) sum += *c;
+      if (x.column_bias) sum += x.column_bias[j0 + j];
+      if (x.row_bias) sum += x.row_bias[i0 + i];
+      if (x.activation == Activation::relu && sum < T(0)) sum = T(0);
+      *c = sum;
+    }
+  }
+}
+
+template <class T, int Rows, int Columns>
+void multiply_dots_tile(const Product<T>& x, int64_t i, int64_t j) {
+  T sums[Rows * Columns];
+  dot_tile<T, Rows, Columns>(x.k, x.a + i * x.a_row, x.a_row, x.b + j * x.b_col, x.b_col, sums);
+  store_sums(x, sums, i, Rows, j, Columns);
+}
+
+template <class T, int Rows>
+void multiply_dots_rows(const Product<T>& x, int64_t i, int64_t j0, int64_t j1) {
+  constexpr int wide = Rows == 1 ? 8 : 4;
+  int64_t j = j0;
+  for (; j + wide <= j1; j += wide) multiply_dots_tile<T, Rows, wide>(x, i, j);
+  if (Rows == 1 && j + 4 <= j1) {
+    multiply_dots_tile<T, Rows, 4>(x, i, j);
+    j += 4;
+  }
+  switch (j1 - j) {
+    case 3: multiply_dots_tile<T, Rows, 3>(x, i, j); break;
+    case 2: multiply_dots_tile<T, Rows, 2>(x, i, j); break;
+    case 1: multiply_dots_tile<T, Rows, 1>(x, i, j); break;
+  }
+}
+
+// Both operands dense along k. A stretch of columns of B stays in the cache while the rows of A pass by.
+template <class T>
+void multiply_dots(const Product<T>& x, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+  const int64_t stretch = 4 * ceil_div(16 * 1024, x.k * int64_t(sizeof(T)) * 4);
+  for (int64_t j = j0; j < j1; j += stretch) {
+    const int64_t j_end = min_of(j1, j + stretch);
+    for (int64_t i = i0; i < i1;) {
+      switch (i1 - i) {
+        case 1: multiply_dots_rows<T, 1>(x, i, j, j_end); i += 1; break;
+        case 2: case 4: multiply_dots_rows<T, 2>(x, i, j, j_end); i += 2; break;
+        default: multiply_dots_rows<T, 3>(x, i, j, j_end); i += 3;
+      }
+    }
+  }
+}
+
+// C is cut into a grid of rectangles, several per thread. The bits do not depend on the cut.
+struct Grid {
+  int64_t row_step, column_step, columns, count;
+};
+
+template <class T>
+Grid choose_grid(int64_t m, int64_t n, int64_t k) {
+  constexpr double worth_sharing_ns = 50e3, task_ns = 25e3;
+  const double ns = product_ns<T>(m, n, k);
+  const int threads = ns < worth_sharing_ns ? 1 : get_num_threads();
+  if (threads == 1) return {m, n, 1, 1};
+  const int64_t wanted = min_of(int64_t(ns / task_ns), 4 * threads);
+  int64_t rows = 1, columns = 1;
+  while (rows * columns < wanted) {
+    const bool can_rows = m / (rows * 2) >= 2 * max_rows, can_columns = n / (columns * 2) >= panel_width<T>;
+    if (!can_rows && !can_columns) break;
+    // Each rectangle packs its own operands: keep it near a square, with a liking for whole rows of A.
+    if (can_columns && (!can_rows || n / columns * 2 >= m / rows)) columns *= 2;
+    else rows *= 2;
+  }
+  const int64_t row_step = ceil_div(ceil_div(m, rows), max_rows) * max_rows;
+  const int64_t column_step = ceil_div(ceil_div(n, columns), panel_width<T>) * panel_width<T>;
+  const int64_t across = ceil_div(n, column_step);
+  return {row_step, column_step, across, across * ceil_div(m, row_step)};
+}
+
+template <class T, class Body>
+void for_each_rectangle(const Product<T>& x, const Body& body) {
+  const Grid grid = choose_grid<T>(x.m, x.n, x.k);
+  if (grid.count == 1) return body(0, x.m, 0, x.n);
+  parallel_chunks(grid.count, Chunks{1, grid.count}, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t i = task / grid.columns * grid.row_step, j = task % grid.columns * grid.column_step;
+      body(i, min_of(x.m, i + grid.row_step), j, min_of(x.n, j + grid.column_step));
+    }
+  });
+}
+
+template <class T>
+void multiply_panels(const Product<T>& x) {
+  const Layout<T> layout = choose_layout(x);
+  for_each_rectangle(x, [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) { multiply_rectangle(x, layout, i0, i1, j0, j1); });
+}
+
+// A small C and a long k, as in the gradient of a weight: k is cut into slices, each slice has its own C, and
+// the slices are added in order. How many depends on the size alone, so the bits do too.
+template <class T>
+bool multiply_slices(const Product<T>& x) {
+  constexpr int64_t most_slices = 16, shortest_slice = 4 * block_k;
+  const int64_t size = x.m * x.n;
+  if (x.k < 2 * shortest_slice || size > 128 * 128 || product_ns<T>(x.m, x.n, x.k) < 50e3) return false;
+  const int64_t depth = ceil_div(ceil_div(x.k, min_of(most_slices, x.k / shortest_slice)), block_k) * block_k;
+  const int64_t slices = ceil_div(x.k, depth);
+  Workspace<T> sums(slices * size);
+  parallel_chunks(slices, Chunks{1, slices}, [&](int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; ++s) {
+      Product<T> slice{x.m, x.n, min_of(depth, x.k - s * depth), x.a + s * depth * x.a_col, x.a_row, x.a_col,
+                       x.b + s * depth * x.b_row, x.b_row, x.b_col, sums.data() + s * size, x.n};
+      multiply_rectangle(slice, choose_layout(slice), 0, x.m, 0, x.n);
+    }
+  });
+  T* total = sums.data();
+  for (int64_t s = 1; s < slices; ++s)
+    for (int64_t i = 0; i < size; ++i) total[i] += total[s * size + i];
+  for (int64_t i = 0; i < x.m; ++i) store_sums(x, total + i * x.n, i, 1, 0, int(x.n));
+  return true;
+}
+
+template <class T>
+void multiply_one_dot(const Product<T>& x) {
+  constexpr int64_t piece = 1 << 16;
+  const int64_t pieces = ceil_div(x.k, piece);
+  T sum;
+  if (pieces == 1) {
+    sum = dot_stretches(x.k, x.a, x.b);
+  } else {
+    Workspace<T> sums(pieces);
+    parallel_for(pieces, product_ns<T>(1, 1, piece) * 4, [&](int64_t begin, int64_t end) {
+      for (int64_t s = begin; s < end; ++s)
+        sums.data()[s] = dot_stretches(min_of(piece, x.k - s * piece), x.a + s * piece, x.b + s * piece);
+    });
+    double total = 0;
+    for (int64_t s = 0; s < pieces; ++s) total += double(sums.data()[s]);
+    sum = T(total);
+  }
+  store_sums(x, &sum, 0, 1, 0, 1);
+}
+
+template <class T>
+void copy_strided(int64_t rows, int64_t columns, const T* from, int64_t row, int64_t column, T* to) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) to[i * columns + j] = from[i * row + j * column];
+}
+
+template <class T>
+void multiply(const Product<T>& x) {
+  if (x.m == 0 || x.n == 0) return;
+  if (x.k == 0) {
+    for (int64_t i = 0; i < x.m; ++i) {
+      for (int64_t j = 0; j < x.n; ++j) {
+        const T zero = 0;
+        store_sums(x, &zero, i, 1, j, 1);
+      }
+    }
+    return;
+  }
+  if (x.n == 1 && x.m > 1 && x.c_row == 1) {  // a column is a row seen from the other side
+    return multiply(Product<T>{1, x.m, x.k, x.b, 1, x.b_row, x.a, x.a_col, x.a_row, x.c, x.m, x.accumulate, x.row_bias,
+                               x.column_bias, x.activation});
+  }
+  const bool a_dense = x.a_col == 1 || x.k == 1, b_dense = x.b_row == 1 || x.k == 1;
+  constexpr int few = 3;
+  if (x.k > 1 && x.m <= few && b_dense && !a_dense) {
+    Workspace<T> copy(x.m * x.k);
+    copy_strided(x.m, x.k, x.a, x.a_row, x.a_col, copy.data());
+    Product<T> y = x;
+    y.a = copy.data(), y.a_row = x.k, y.a_col = 1;
+    return multiply(y);
+  }
+  if (x.k > 1 && x.n <= few && a_dense && !b_dense) {
+    Workspace<T> copy(x.n * x.k);
+    copy_strided(x.n, x.k, x.b, x.b_col, x.b_row, copy.data());
+    Product<T> y = x;
+    y.b = copy.data(), y.b_col = x.k, y.b_row = 1;
+    return multiply(y);
+  }
+  if (a_dense && b_dense && x.k >= Vec<T>::lanes) {
+    if (x.m == 1 && x.n == 1) return multiply_one_dot(x);
+    if (x.m <= dot_rows || x.n <= few)
+      return for_each_rectangle(x, [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) { multiply_dots(x, i0, i1, j0, j1); });
+  }
+  if (x.m <= few && x.b_col == 1)
+    return for_each_rectangle(x, [&](int64_t, int64_t, int64_t j0, int64_t j1) { multiply_few_rows(x, j0, j1); });
+  if (multiply_slices(x)) return;
+  multiply_panels(x);
+}
+
+template <class T>
+void multiply_batch(const Product<T>& x, const Batch<T>& batch) {
+  if (batch.count == 1) return multiply(x);
+  const auto run = [&](int64_t begin, int64_t end) {
+    Product<T> y = x;
+    for (int64_t i = begin; i < end; ++i) {
+      y.a = x.a + i * batch.a;
+      y.b = x.b + i * batch.b;
+      y.c = x.c + i * batch.c;
+      multiply(y);
+    }
+  };
+  // Large members are shared one by one, small ones among each other.
+  const double ns = product_ns<T>(x.m, x.n, x.k);
+  if (ns > 1e6) return run(0, batch.count);
+  parallel_for(batch.count, ns, run);
+}
+
+}  // namespace
+
+const MatmulTable& matmul_table() {
+  static constexpr MatmulTable table = {multiply_batch<float>, multiply_batch<double>};
+  return table;
+}
+
+}  // namespace extensor::EXTENSOR_ISA
