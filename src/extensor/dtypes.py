@@ -1,0 +1,47 @@
+"""The number types of ExTensor: NumPy dtypes, plus bfloat16."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from .errors import describe
+
+__all__ = [
+    "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float16", "bfloat16", "float32", "float64",
+]  # fmt: skip
+
+bool_ = np.dtype(np.bool_)
+int8, int16, int32, int64 = (np.dtype(f"int{bits}") for bits in (8, 16, 32, 64))
+uint8, uint16, uint32, uint64 = (np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64))
+float16, float32, float64 = (np.dtype(f"float{bits}") for bits in (16, 32, 64))
+bfloat16 = np.dtype(ml_dtypes.bfloat16)
+
+HALF = frozenset({float16, bfloat16})
+FLOATING = frozenset({float16, bfloat16, float32, float64})
+INTEGER = frozenset({int8, int16, int32, int64, uint8, uint16, uint32, uint64})
+SUPPORTED = FLOATING | INTEGER | {bool_}
+
+_BY_NAME = {dtype.name: dtype for dtype in SUPPORTED}
+_BY_PYTHON = {float: float32, int: int64, bool: bool_}
+
+
+def as_dtype(function: str, dtype: Any) -> np.dtype[Any]:
+    """The dtype named by ``dtype``: a NumPy dtype, its name, or Python's ``float`` (float32), ``int``, ``bool``."""
+    try:
+        found = _BY_PYTHON.get(dtype) or _BY_NAME.get(dtype) or np.dtype(dtype)
+    except (TypeError, ValueError):
+        raise TypeError(f"[{function}] dtype must name a number type, got {describe(dtype)}") from None
+    if found not in SUPPORTED:
+        raise TypeError(f"[{function}] dtype {found} is not supported; use one of {', '.join(sorted(_BY_NAME))}")
+    return found.newbyteorder("=")
+
+
+def promote(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
+    """NumPy's promotion; float16 with bfloat16 meets in float32."""
+    if float16 in dtypes and bfloat16 in dtypes:
+        return np.result_type(float32, *(d for d in dtypes if d not in HALF))
+    return np.result_type(*dtypes)

@@ -1,0 +1,27 @@
+"""The exceptions of ExTensor and the one form every message has.
+
+A message starts with the name of the function in brackets, then names the argument and the value that
+is wrong, and says what to do: ``[matmul] a has 3 columns but b has 4 rows (a: (2, 3), b: (4, 5))``.
+Shapes and values raise :class:`ValueError`, dtypes :class:`TypeError`, missing gradients
+:class:`NotImplementedError`.
+"""
+
+from __future__ import annotations
+
+__all__ = ["AnomalyError", "describe"]
+
+
+class AnomalyError(FloatingPointError):
+    """An operation made a nan or an inf out of finite inputs while ``detect_anomaly()`` was on."""
+
+
+def describe(value: object, limit: int = 60) -> str:
+    """The type and a short ``repr`` of an offending value, for error messages."""
+    try:
+        text = repr(value)
+    except Exception:  # a broken __repr__ must not hide the message that was on its way
+        text = "<no repr>"
+    text = " ".join(text.split())
+    if len(text) > limit:
+        text = text[: limit - 1] + "…"
+    return f"{type(value).__name__} {text}"

@@ -1,0 +1,440 @@
+"""The recorder: what was computed, from what, and which public backward function undoes it.
+
+``@differentiable`` turns a function into an :class:`Op`. Calling an op runs the function; if recording is
+on and an input requires a gradient, the result remembers a :class:`Node`. A node holds exactly what the
+op's public ``<name>_backward`` asks for by the names of its parameters:
+
+=============================  ==========================================================
+parameter of the backward      what the recorder keeps for it
+=============================  ==========================================================
+``grad_output``                nothing; it arrives during the backward pass
+a name of the forward          that argument (annotated ``TensorOrShape``: only its shape,
+                               ``TensorOrDtype``: only its dtype)
+``output``                     the forward's result
+a field of the result          that field, where the forward returns a NamedTuple
+``needs``                      which gradients are wanted; the others may be None
+=============================  ==========================================================
+
+The gradients belong to: the fields ``grad_<argument>`` of the NamedTuple the backward returns; or, if it
+returns a list, the forward's list of tensors; or else the forward's first argument.
+
+``@fused`` marks a backward whose body is one kernel. Where its result must itself be differentiated, the
+formula (the same mathematics in differentiable functions) is recorded instead; so every order works.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import MethodType
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from .dtypes import FLOATING, HALF, float32
+from .tensor import ExTensor
+
+__all__ = ["Node", "Op", "differentiable", "fused", "is_recording", "no_grad", "observe"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Observer(Protocol):
+    """Sees every op call of this thread; returns what the call returns."""
+
+    def __call__(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
+
+
+class _State(threading.local):
+    recording: bool = True
+    observer: Observer | None = None
+
+
+_state = _State()
+
+
+def is_recording() -> bool:
+    """Whether operations on tensors that require a gradient are recorded in this thread."""
+    return _state.recording
+
+
+@contextmanager
+def set_recording(on: bool) -> Iterator[None]:
+    """Recording on or off in this thread, for the length of a ``with`` block."""
+    before, _state.recording = _state.recording, on
+    try:
+        yield
+    finally:
+        _state.recording = before
+
+
+def no_grad() -> Any:
+    """A context in which nothing is recorded.
+
+    Example:
+        >>> import extensor as et
+        >>> x = et.tensor([1.0], requires_grad=True)
+        >>> with et.no_grad():
+        ...     (x * 2).requires_grad
+        False
+    """
+    return set_recording(False)
+
+
+@contextmanager
+def observe(observer: Observer | None) -> Iterator[None]:
+    """Route every op call of this thread through ``observer``."""
+    before, _state.observer = _state.observer, observer
+    try:
+        yield
+    finally:
+        _state.observer = before
+
+
+_next_sequence = itertools.count().__next__
+
+
+class Node:
+    """One recorded call. ``edges`` lead to the nodes, or the leaf tensors, that its gradients flow to."""
+
+    __slots__ = ("__weakref__", "casts", "edges", "op", "outputs", "saved", "sequence")
+
+    def __init__(self, op: Op, edges: tuple[Any, ...], saved: Any) -> None:
+        self.op = op
+        self.edges = edges  # per gradient: Node, leaf tensor, or None where no gradient is wanted
+        self.saved = saved  # (positional arguments, keyword arguments) of the backward; None once freed
+        self.sequence = _next_sequence()  # a node's inputs always have smaller numbers
+        self.casts: tuple[Any, ...] | None = None  # dtypes of the inputs, where they differ from the output's
+        self.outputs: list[Any] | None = None  # several outputs: (shape, dtype) of each
+
+
+class Branch:
+    """One of the several outputs of a node."""
+
+    __slots__ = ("index", "node", "sequence")
+
+    def __init__(self, node: Node, index: int) -> None:
+        self.node = node
+        self.index = index
+        self.sequence = _next_sequence()
+
+
+class Parameter(NamedTuple):
+    """How one parameter of a backward function is filled from a forward call."""
+
+    name: str
+    take: Callable[[dict[str, Any], Any], Any]
+    keyword: bool
+    variadic: bool
+    is_output: bool
+
+
+class Rule:
+    """How the arguments of a forward call flow into its backward function; read from the two signatures."""
+
+    def __init__(self, op: Op, backward: Callable[..., Any]) -> None:
+        self.op = op
+        self.backward = backward
+        forward = inspect.signature(op.fn).parameters
+        self.names = tuple(forward)
+        self.defaults = {n: p.default for n, p in forward.items() if p.default is not p.empty}
+        self.variadic = next((n for n, p in forward.items() if p.kind is p.VAR_POSITIONAL), None)
+        back = inspect.signature(backward)
+        self.takes_needs = "needs" in back.parameters
+        self.parameters = [
+            p for p in map(self._parameter, list(back.parameters.values())[1:]) if p is not None
+        ]
+        self.targets = self._targets(back)
+
+    def _parameter(self, p: inspect.Parameter) -> Parameter | None:
+        name, annotation = p.name, str(p.annotation)
+        is_output = False
+        if name in self.names:
+            if "TensorOrShape" in annotation:
+                take = lambda bound, out: _shapes(bound[name])  # noqa: E731
+            elif "TensorOrDtype" in annotation:
+                take = lambda bound, out: _dtype(bound[name])  # noqa: E731
+            else:
+                take = lambda bound, out: bound[name]  # noqa: E731
+        elif name == "output":
+            is_output = True
+            take = lambda bound, out: out  # noqa: E731
+        elif name == "needs" or p.default is not p.empty:
+            if name != "needs" and name in getattr(self._result_type(), "_fields", ()):
+                take = lambda bound, out: getattr(out, name)  # noqa: E731
+            else:
+                return None
+        elif name in getattr(self._result_type(), "_fields", ()):
+            take = lambda bound, out: getattr(out, name)  # noqa: E731
+        else:
+            raise TypeError(
+                f"[differentiable] {self.backward.__name__} asks for {name!r}, which is neither an argument "
+                f"of {self.op.__name__} {self.names} nor 'output'"
+            )
+        keyword = p.kind is p.KEYWORD_ONLY or (p.default is not p.empty)
+        return Parameter(name, take, keyword, p.kind is p.VAR_POSITIONAL, is_output)
+
+    def _result_type(self) -> Any:
+        return _return_type(self.op.fn)
+
+    def _targets(self, back: inspect.Signature) -> tuple[str, ...]:
+        result = _return_type(self.backward)
+        fields = getattr(result, "_fields", None)
+        if fields:
+            return tuple(field.removeprefix("grad_") for field in fields)
+        return (self.variadic or self.names[0],)
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The forward's arguments by name, defaults filled in."""
+        bound = dict(self.defaults)
+        if self.variadic is None:
+            bound.update(zip(self.names, args))
+        else:
+            position = self.names.index(self.variadic)
+            bound.update(zip(self.names[:position], args))
+            bound[self.variadic] = args[position:]
+        bound.update(kwargs)
+        return bound
+
+    def inputs(self, bound: dict[str, Any]) -> list[Any]:
+        """The values the gradients belong to, in order; a list of tensors counts as its elements."""
+        found: list[Any] = []
+        for name in self.targets:
+            value = bound.get(name)
+            found.extend(value) if isinstance(value, (list, tuple)) else found.append(value)
+        return found
+
+    def arguments(self, bound: dict[str, Any], output: Any) -> tuple[list[Any], dict[str, Any]]:
+        """What the backward is called with, after ``grad_output``."""
+        positional: list[Any] = []
+        keywords: dict[str, Any] = {}
+        for p in self.parameters:
+            value = p.take(bound, output)
+            if p.keyword:
+                keywords[p.name] = value
+            elif p.variadic:
+                positional.extend(value)
+            else:
+                positional.append(value)
+        return positional, keywords
+
+    def gradients(self, grad_output: Any, saved: Any, needs: tuple[bool, ...] | None) -> list[Any]:
+        """Call the public backward; one gradient per input of :meth:`inputs`."""
+        positional, keywords = saved
+        if needs is not None and self.takes_needs:
+            result = self.backward(grad_output, *positional, needs=needs, **keywords)
+        else:
+            result = self.backward(grad_output, *positional, **keywords)
+        flat: list[Any] = []
+        for grad in result if isinstance(result, (tuple, list)) else (result,):
+            flat.extend(grad) if isinstance(grad, (tuple, list)) else flat.append(grad)
+        if self.op.mirrored is not None:
+            flat.append(-flat[0])
+        return flat
+
+
+def _return_type(function: Callable[..., Any]) -> Any:
+    """The return annotation as an object; None where it cannot be resolved."""
+    function = inspect.unwrap(function)
+    annotation = function.__annotations__.get("return")
+    if isinstance(annotation, str):
+        return function.__globals__.get(annotation)
+    return annotation
+
+
+def _shapes(value: Any) -> Any:
+    if isinstance(value, (ExTensor, np.ndarray)):
+        return value.shape
+    if isinstance(value, (list, tuple)):
+        return [_shapes(v) for v in value]
+    return np.shape(value)
+
+
+def _dtype(value: Any) -> Any:
+    return getattr(value, "dtype", None) or np.result_type(value)
+
+
+def needs_grad(value: Any) -> bool:
+    """Whether a value, or a tensor in a list of values, requires a gradient."""
+    if isinstance(value, ExTensor):
+        return value._requires_grad
+    return isinstance(value, (list, tuple)) and any(map(needs_grad, value))
+
+
+class Op:
+    """A differentiable function. Behaves as the plain function it wraps, and records the call."""
+
+    def __init__(self, fn: Callable[..., Any], backward: Callable[..., Any] | None, mirrored: str | None) -> None:
+        self.fn = fn
+        self.mirrored = mirrored
+        self._given = backward
+        self._rule: Rule | None = None
+        self.__wrapped__ = fn
+        self.__name__ = fn.__name__
+        self.__qualname__ = fn.__qualname__
+        self.__module__ = fn.__module__
+        self.__doc__ = fn.__doc__
+
+    @property
+    def backward(self) -> Callable[..., Any]:
+        """The public backward function of this op."""
+        return self.rule.backward
+
+    @property
+    def rule(self) -> Rule:
+        """How a call of this op flows into its backward; made on first use, when both functions exist."""
+        if self._rule is None:
+            given = self._given or self.fn.__globals__.get(f"{self.__name__}_backward")
+            if given is None:
+                raise NotImplementedError(
+                    f"[{self.__name__}] has no gradient: define {self.__name__}_backward beside it "
+                    f"or pass backward= to @differentiable"
+                )
+            self._rule = Rule(self, given)
+        return self._rule
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if _state.observer is not None:
+            return _state.observer(self, args, kwargs)
+        output = self.fn(*args, **kwargs)
+        if _state.recording and (any(map(needs_grad, args)) or any(map(needs_grad, kwargs.values()))):
+            return record(self, args, kwargs, output)
+        return output
+
+    def __repr__(self) -> str:
+        return f"<differentiable function {self.__module__}.{self.__qualname__}>"
+
+
+def record(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
+    """``output`` with a node that remembers this call, if any input it can differentiate requires a gradient."""
+    rule = op.rule
+    bound = rule.bind(args, kwargs)
+    inputs = rule.inputs(bound)
+    if op.mirrored is not None:
+        inputs.append(bound[op.mirrored])
+    wanted = [needs_grad(value) for value in inputs]
+    if sum(wanted) != sum(_count_needing(value) for value in bound.values()):
+        _refuse(op, bound)
+    if not any(wanted):
+        return output
+    return attach(op, rule.arguments(bound, output), inputs, wanted, output)
+
+
+def _count_needing(value: Any) -> int:
+    if isinstance(value, ExTensor):
+        return int(value._requires_grad)
+    return sum(map(_count_needing, value)) if isinstance(value, (list, tuple)) else 0
+
+
+def _refuse(op: Op, bound: dict[str, Any]) -> None:
+    known = {*op.rule.targets, op.mirrored}
+    name = next(n for n, v in bound.items() if n not in known and needs_grad(v))
+    raise NotImplementedError(f"[{op.__name__}] has no gradient for {name}; pass {name}.detach()")
+
+
+def attach(op: Op, saved: Any, inputs: Sequence[Any], wanted: Sequence[bool], output: Any) -> Any:
+    """Give ``output`` (a tensor, or several) the node of this call; the tensors returned are new objects."""
+    edges = tuple(
+        (value._node if value._node is not None else value) if want else None for value, want in zip(inputs, wanted)
+    )
+    positional, keywords = saved
+    for i, (p, value) in enumerate(zip((p for p in op.rule.parameters if not p.keyword), positional)):
+        if p.is_output:  # without its node: a node that owns its own output would be a cycle
+            positional[i] = value.detach()
+    node = Node(op, edges, saved)
+    if not isinstance(output, ExTensor):
+        return _attach_many(node, inputs, output)
+    node.casts = _casts(inputs, output.dtype)
+    return ExTensor(output._array, True, node)
+
+
+def _attach_many(node: Node, inputs: Sequence[Any], output: Any) -> Any:
+    node.outputs = []
+    made = []
+    for index, value in enumerate(output):
+        if isinstance(value, ExTensor) and value.dtype in FLOATING:
+            node.outputs.append((value.shape, value.dtype))
+            made.append(ExTensor(value._array, True, Branch(node, index)))
+        else:
+            node.outputs.append(None)
+            made.append(value)
+    node.casts = _casts(inputs, next(d for d in node.outputs if d)[1])
+    return type(output)(*made) if hasattr(output, "_fields") else type(output)(made)
+
+
+def _casts(inputs: Sequence[Any], dtype: Any) -> tuple[Any, ...] | None:
+    dtypes = tuple(v.dtype if isinstance(v, ExTensor) else dtype for v in inputs)
+    return None if all(d == dtype for d in dtypes) else dtypes
+
+
+def differentiable(
+    function: F | None = None, *, backward: Callable[..., Any] | None = None, mirrored: str | None = None
+) -> Any:
+    """Make a function part of the recorder, with ``backward`` as its gradient.
+
+    Args:
+        function: the forward function. It computes on tensors with kernels or NumPy and records nothing itself.
+        backward: the gradient. Takes ``grad_output`` and then, by the forward's names, what it needs
+            (``output`` is the forward's result). Left out, it is ``<name>_backward`` of the same module.
+        mirrored: an argument whose gradient is minus that of the first (losses of a difference).
+    """
+
+    def decorate(fn: F) -> F:
+        return Op(fn, backward, mirrored)  # type: ignore[return-value]
+
+    return decorate if function is None else decorate(function)
+
+
+def fused(formula: Callable[..., Any]) -> Callable[[F], F]:
+    """For a backward whose body is one kernel: record ``formula`` instead where a higher derivative needs it."""
+
+    def decorate(fn: F) -> F:
+        return Fused(fn, formula)  # type: ignore[return-value]
+
+    return decorate
+
+
+def _rounded_once(formula: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], like: Any) -> Any:
+    """The formula in float32 where arguments are half precision, each result in the dtype of its twin in ``like``."""
+
+    def narrow(value: Any, twin: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            parts = [narrow(v, t) for v, t in zip(value, twin)]
+            return type(twin)(*parts) if hasattr(twin, "_fields") else parts
+        return value if value is None or value.dtype == twin.dtype else value.astype(twin.dtype)
+
+    return narrow(formula(*map(_widen, args), **{k: _widen(v) for k, v in kwargs.items()}), like)
+
+
+def _widen(value: Any) -> Any:
+    if isinstance(value, ExTensor):
+        return value.astype(float32) if value.dtype in HALF else value
+    return [_widen(v) for v in value] if type(value) is list else value
+
+
+class Fused:
+    """A backward function computed by one kernel, with a differentiable formula as its twin."""
+
+    def __init__(self, fn: Callable[..., Any], formula: Callable[..., Any]) -> None:
+        self.fn = fn
+        self.formula = formula
+        self.__wrapped__ = fn
+        self.__name__ = fn.__name__
+        self.__qualname__ = fn.__qualname__
+        self.__module__ = fn.__module__
+        self.__doc__ = fn.__doc__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if _state.recording and (any(map(needs_grad, args)) or any(map(needs_grad, kwargs.values()))):
+            checked = self.fn(*args, **kwargs)  # for its checks of the arguments
+            return _rounded_once(self.formula, args, kwargs, checked)
+        return self.fn(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<backward function {self.__module__}.{self.__qualname__}>"

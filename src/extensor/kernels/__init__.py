@@ -1,0 +1,10 @@
+"""The instruction set: every kernel by name."""
+
+from .dispatch import KERNELS, NATIVE, Kernel
+from .reference.arithmetic import *  # noqa: F403
+from .reference.broadcasting import *  # noqa: F403
+from .reference.casting import *  # noqa: F403
+from .reference.comparison import *  # noqa: F403
+from .reference.selection import *  # noqa: F403
+
+__all__ = ["KERNELS", "NATIVE", "Kernel", *KERNELS]  # noqa: PLE0604

@@ -1,0 +1,124 @@
+"""One door: every number the library computes passes through a :class:`Kernel`.
+
+A kernel has a name and a reference implementation in NumPy. Where the native module has a kernel of the
+same name it is asked first; it answers ``NotImplemented`` for the dtypes and layouts it does not cover.
+
+Half precision is settled here, once for all kernels: float16 and bfloat16 arrays are widened to float32,
+the kernel runs, and its result is rounded once. Kernels that only move elements (``exact=True``) need none
+of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from ..dtypes import FLOATING, HALF, bfloat16, float16, float32, promote
+from ..tensor import ExTensor
+
+try:
+    from .._native import kernels as NATIVE
+except ImportError:
+    NATIVE: dict[str, Callable[..., Any]] = {}  # type: ignore[no-redef]
+
+__all__ = ["KERNELS", "NATIVE", "Kernel", "kernel"]
+
+KERNELS: dict[str, Kernel] = {}
+
+
+class Kernel:
+    """A named computation on arrays: inputs first, then static attributes, all positional.
+
+    Called with tensors it returns tensors. ``reference`` and ``native`` work on NumPy arrays.
+    """
+
+    __slots__ = ("__wrapped__", "exact", "name", "native", "reference")
+
+    def __init__(self, reference: Callable[..., Any], exact: bool) -> None:
+        self.name = reference.__name__
+        self.reference = reference
+        self.native = NATIVE.get(self.name)
+        self.exact = exact
+        self.__wrapped__ = reference
+
+    def __call__(self, *args: Any) -> Any:
+        return _wrap(self.on_arrays(*map(_unwrap, args)))
+
+    def on_arrays(self, *args: Any) -> Any:
+        """The kernel on NumPy arrays: native if it can, else the reference."""
+        if self.native is not None:
+            result = self.native(*args)
+            if result is not NotImplemented:
+                return result
+        with np.errstate(all="ignore"):
+            if self.exact:
+                return self.reference(*args)
+            dtypes = [a.dtype for a in _flat(args) if a.dtype in FLOATING]
+            if HALF.isdisjoint(dtypes):
+                return self.reference(*args)
+            return _round(self.reference(*map(_widen, args)), promote(*dtypes))
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}: {'native' if self.native else 'reference'}>"
+
+
+@overload
+def kernel(reference: Callable[..., Any]) -> Kernel: ...
+@overload
+def kernel(*, exact: Literal[True]) -> Callable[[Callable[..., Any]], Kernel]: ...
+def kernel(reference: Callable[..., Any] | None = None, *, exact: bool = False) -> Any:
+    """Make a NumPy function the reference of the kernel of the same name."""
+    if reference is None:
+        return lambda function: _register(function, exact)
+    return _register(reference, exact)
+
+
+def _register(reference: Callable[..., Any], exact: bool) -> Kernel:
+    made = Kernel(reference, exact)
+    if made.name in KERNELS:
+        raise ValueError(f"[kernel] {made.name} is defined twice")
+    KERNELS[made.name] = made
+    return made
+
+
+def _unwrap(value: Any) -> Any:
+    if isinstance(value, ExTensor):
+        return value._array
+    if type(value) is list:
+        return [_unwrap(v) for v in value]
+    return value
+
+
+def _wrap(value: Any) -> Any:
+    if type(value) is np.ndarray:
+        return ExTensor(value)
+    if isinstance(value, (tuple, list)):
+        return type(value)(map(_wrap, value))
+    return ExTensor(np.asarray(value)) if isinstance(value, np.generic) else value
+
+
+def _flat(args: Any) -> list[np.ndarray]:
+    """The arrays among the arguments, those in lists included."""
+    found = []
+    for a in args:
+        if isinstance(a, np.ndarray):
+            found.append(a)
+        elif type(a) is list:
+            found.extend(x for x in a if isinstance(x, np.ndarray))
+    return found
+
+
+def _widen(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.astype(float32) if value.dtype in HALF else value
+    return [_widen(v) for v in value] if type(value) is list else value
+
+
+def _round(result: Any, dtype: np.dtype[Any]) -> Any:
+    if isinstance(result, (tuple, list)):
+        return type(result)(_round(r, dtype) for r in result)
+    if isinstance(result, (np.ndarray, np.generic)) and result.dtype == float32 and dtype in (float16, bfloat16):
+        return np.asarray(result).astype(dtype)
+    return result

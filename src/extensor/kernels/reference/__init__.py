@@ -1,0 +1,1 @@
+"""Every kernel in NumPy: the specification the native kernels are held to."""

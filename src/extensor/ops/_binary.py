@@ -1,0 +1,35 @@
+"""Calling a kernel on two operands that broadcast, with errors that name the function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import describe
+from ..kernels import Kernel
+from ..tensor import ExTensor
+from ._checks import Scalar, as_tensor
+
+
+def operand(function: str, name: str, value: Any, other: Any) -> Any:
+    """A tensor, or a Python number where the other side is a tensor that decides the dtype."""
+    if type(value) in Scalar and not isinstance(other, Scalar):
+        return value
+    return as_tensor(function, name, value)
+
+
+def binary(function: str, kernel: Kernel, a: Any, b: Any) -> ExTensor:
+    """``kernel(a, b)``; what NumPy has to say about the operands comes as our errors."""
+    a, b = operand(function, "a", a, b), operand(function, "b", b, a)
+    try:
+        return kernel(a, b)
+    except ValueError as error:
+        if "power" in str(error):
+            raise ValueError(f"[{function}] integers to negative powers are not integers; use a floating a") from None
+        raise ValueError(f"[{function}] a and b do not broadcast (a: {np.shape(a)}, b: {np.shape(b)})") from None
+    except OverflowError as error:
+        raise ValueError(f"[{function}] {error}") from None
+    except TypeError:
+        kinds = " and ".join(str(getattr(v, "dtype", describe(v))) for v in (a, b))
+        raise TypeError(f"[{function}] is not defined for {kinds}; use x.astype(...)") from None

@@ -1,0 +1,152 @@
+"""What every op asks of its arguments before a kernel sees them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import FLOATING, INTEGER
+from ..errors import describe
+from ..tensor import ExTensor, Shape, asarray
+
+Scalar = (bool, int, float)
+
+
+def as_tensor(function: str, name: str, value: Any) -> ExTensor:
+    """The argument as a tensor: a tensor, an array, a number, or nested lists of numbers."""
+    if isinstance(value, ExTensor):
+        return value
+    if isinstance(value, (np.ndarray, np.generic, list, tuple, *Scalar)):
+        try:
+            return asarray(value)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"[{function}] {name}: {str(error).removeprefix('[asarray] ')}") from None
+    raise TypeError(f"[{function}] {name} must be a tensor, an array or a number, got {describe(value)}")
+
+
+def as_floating(function: str, name: str, value: Any) -> ExTensor:
+    """The argument as a tensor of a floating dtype."""
+    found = as_tensor(function, name, value)
+    if found.dtype not in FLOATING:
+        raise TypeError(
+            f"[{function}] {name} must have a floating dtype, got {found.dtype}; use {name}.astype(extensor.float32)"
+        )
+    return found
+
+
+def as_integers(function: str, name: str, value: Any) -> ExTensor:
+    """The argument as a tensor of an integer dtype: indices and labels."""
+    found = as_tensor(function, name, value)
+    if found.dtype not in INTEGER:
+        if not found.size and not isinstance(value, (ExTensor, np.ndarray)):
+            return asarray(found.numpy().astype(np.int64))
+        raise TypeError(f"[{function}] {name} must have an integer dtype, got {found.dtype}")
+    return found
+
+
+def as_grad(function: str, value: Any, shape: Shape) -> ExTensor:
+    """``grad_output`` as a floating tensor of the shape the forward's result has."""
+    found = as_floating(function, "grad_output", value)
+    if found.shape != shape:
+        raise ValueError(f"[{function}] grad_output has shape {found.shape} but the forward's result has shape {shape}")
+    return found
+
+
+def differentiable_input(function: str, name: str, value: Any) -> ExTensor:
+    """An input whose gradient is asked for: integers have none."""
+    found = as_tensor(function, name, value)
+    if found.dtype not in FLOATING:
+        raise TypeError(f"[{function}] {name} has dtype {found.dtype}; only floating tensors have gradients")
+    return found
+
+
+def shape_of(function: str, name: str, value: Any) -> Shape:
+    """The shape of a tensor, an array or a number; a tuple of ints is a shape already."""
+    if isinstance(value, (ExTensor, np.ndarray)):
+        if value.dtype not in FLOATING:
+            raise TypeError(f"[{function}] {name} has dtype {value.dtype}; only floating tensors have gradients")
+        return value.shape
+    if isinstance(value, Scalar) or isinstance(value, np.generic):
+        return ()
+    return as_shape(function, name, value)
+
+
+def dtype_of(value: Any, otherwise: np.dtype[Any]) -> np.dtype[Any]:
+    """The floating dtype of a tensor or array; ``otherwise`` for a shape or a number."""
+    return value.dtype if isinstance(value, (ExTensor, np.ndarray)) else otherwise
+
+
+def as_int(function: str, name: str, value: Any) -> int:
+    """An argument that must be a whole number."""
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"[{function}] {name} must be an int, got {describe(value)}")
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"[{function}] {name} must be an int, got {describe(value)}") from None
+
+
+def as_number(function: str, name: str, value: Any) -> float:
+    """An argument that must be a real number."""
+    if isinstance(value, ExTensor) and value.size == 1:
+        value = value.item()
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"[{function}] {name} must be a number, got {describe(value)}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"[{function}] {name} is too large for a float: {describe(value)}") from None
+
+
+def as_bool(function: str, name: str, value: Any) -> bool:
+    """An argument that must be True or False."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    raise TypeError(f"[{function}] {name} must be True or False, got {describe(value)}")
+
+
+def as_shape(function: str, name: str, value: Any) -> Shape:
+    """A shape: an int or a sequence of non-negative ints."""
+    if isinstance(value, (str, bytes)):
+        raise TypeError(f"[{function}] {name} must be a shape, got {describe(value)}")
+    if isinstance(value, (Sequence, np.ndarray, ExTensor)) and np.ndim(value) != 0:
+        shape = tuple(as_int(function, name, n) for n in value)
+    elif isinstance(value, Sequence):
+        shape = ()
+    else:
+        shape = (as_int(function, name, value),)
+    if any(n < 0 for n in shape):
+        raise ValueError(f"[{function}] {name} must not have negative lengths, got {shape}")
+    if len(shape) > 64:
+        raise ValueError(f"[{function}] {name} has {len(shape)} axes; at most 64 are possible")
+    return shape
+
+
+def as_axis(function: str, axis: Any, ndim: int) -> int:
+    """One axis, counted from the front."""
+    found = as_int(function, "axis", axis)
+    if not -ndim <= found < ndim:
+        raise ValueError(f"[{function}] axis {found} is out of range for a tensor with {ndim} axes")
+    return found % ndim
+
+
+def as_axes(function: str, axis: Any, ndim: int) -> tuple[int, ...]:
+    """The axes to reduce over, sorted, counted from the front; None means all."""
+    if axis is None:
+        return tuple(range(ndim))
+    if not isinstance(axis, (tuple, list)):
+        return (as_axis(function, axis, ndim),)
+    found = sorted(as_axis(function, a, ndim) for a in axis)
+    if len(set(found)) != len(found):
+        raise ValueError(f"[{function}] axis {tuple(axis)} names an axis twice")
+    return tuple(found)
+
+
+def reduced_shape(shape: Shape, axes: tuple[int, ...], keepdims: bool) -> Shape:
+    """The shape of a reduction over ``axes``."""
+    if keepdims:
+        return tuple(1 if i in axes else n for i, n in enumerate(shape))
+    return tuple(n for i, n in enumerate(shape) if i not in axes)
