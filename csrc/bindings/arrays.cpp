@@ -55,7 +55,7 @@ PyTypeObject* buffer_type = nullptr;
 PyTypeObject* make_buffer_type() {
   static char doc[] = "Memory of an array, returned to the buffer pool when the array is gone.";
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(free_buffer_object)}, {Py_tp_doc, doc}, {0, nullptr}};
-  PyType_Spec spec = {"extensor.kernels._native.Buffer", sizeof(BufferObject), 0,
+  PyType_Spec spec = {"extensor._native.Buffer", sizeof(BufferObject), 0,
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
 }

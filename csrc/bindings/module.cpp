@@ -1,4 +1,4 @@
-// The module extensor.kernels._native. `kernels` maps the name of a kernel to a function that takes
+// The module extensor._native. `kernels` maps the name of a kernel to a function that takes
 // NumPy arrays and static attributes in the order of the reference kernel of that name, and returns
 // new arrays, or NotImplemented for a dtype or layout it does not cover.
 #include <nanobind/nanobind.h>

@@ -10,16 +10,14 @@ INF, NAN = float("inf"), float("nan")
 
 
 def _away_from_ties(draw: Draw) -> Iterator[Case]:
+    """a on the multiples of 0.4, b halfway between them."""
     for case in binary()(draw):
         a, b = case.args
-        yield Case(a, b + 0.2 * (2 * (b > a.mean() if a.size else b > 0) - 1) * (abs(a - b).min() < 0.1 if (a - b).size else 0))
+        yield Case(0.4 * (a / 0.4).round(), 0.4 * (b / 0.4).round() + 0.2)
 
 
-def _quotients(draw: Draw) -> Iterator[Case]:
-    """a / b stays away from whole numbers, where floor jumps."""
-    for case in binary(Domain(0.55, 0.95), Domain(0.3, 0.5))(draw):
-        a, b = case.args
-        yield Case(a, b)
+# a / b stays between 1.1 and 1.9 or 3.1 and 3.9: floor jumps at whole numbers
+_quotients = binary(Domain(1.15, 1.85), Domain(0.98, 1.02))
 
 
 PAIRS = [
