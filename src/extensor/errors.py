@@ -8,11 +8,15 @@ Shapes and values raise :class:`ValueError`, dtypes :class:`TypeError`, missing 
 
 from __future__ import annotations
 
-__all__ = ["AnomalyError", "describe"]
+__all__ = ["AnomalyError", "GraphError"]
 
 
 class AnomalyError(FloatingPointError):
     """An operation made a nan or an inf out of finite inputs while ``detect_anomaly()`` was on."""
+
+
+class GraphError(ValueError, RuntimeError):
+    """A backward pass was asked for where there is no graph to walk, or no single gradient to start from."""
 
 
 def describe(value: object, limit: int = 60) -> str:

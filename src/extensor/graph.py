@@ -100,7 +100,7 @@ _next_sequence = itertools.count().__next__
 class Node:
     """One recorded call. ``edges`` lead to the nodes, or the leaf tensors, that its gradients flow to."""
 
-    __slots__ = ("__weakref__", "casts", "edges", "op", "outputs", "saved", "sequence")
+    __slots__ = ("__weakref__", "casts", "edges", "op", "outputs", "saved", "sequence", "shapes")
 
     def __init__(self, op: Op, edges: tuple[Any, ...], saved: Any) -> None:
         self.op = op
@@ -109,6 +109,7 @@ class Node:
         self.sequence = _next_sequence()  # a node's inputs always have smaller numbers
         self.casts: tuple[Any, ...] | None = None  # dtypes of the inputs, where they differ from the output's
         self.outputs: list[Any] | None = None  # several outputs: (shape, dtype) of each
+        self.shapes: tuple[Any, ...] | None = None  # a user's pair: (shape, dtype) its gradients must have
 
 
 class Branch:
@@ -147,44 +148,37 @@ class Rule:
         self.parameters = [
             p for p in map(self._parameter, list(back.parameters.values())[1:]) if p is not None
         ]
-        self.targets = self._targets(back)
+        self.output_positions = [i for i, p in enumerate(self.parameters) if p.is_output]
+        returns = str(back.return_annotation)
+        self.returns_list = returns.startswith("list")
+        self.targets = self._targets(returns)
 
     def _parameter(self, p: inspect.Parameter) -> Parameter | None:
         name, annotation = p.name, str(p.annotation)
-        is_output = False
+        is_output = name == "output" and name not in self.names
         if name in self.names:
-            if "TensorOrShape" in annotation:
-                take = lambda bound, out: _shapes(bound[name])  # noqa: E731
-            elif "TensorOrDtype" in annotation:
-                take = lambda bound, out: _dtype(bound[name])  # noqa: E731
-            else:
-                take = lambda bound, out: bound[name]  # noqa: E731
-        elif name == "output":
-            is_output = True
+            keep = _shapes if "TensorOrShape" in annotation else _dtype if "TensorOrDtype" in annotation else None
+            take = (lambda bound, out: keep(bound[name])) if keep else (lambda bound, out: bound[name])
+        elif is_output:
             take = lambda bound, out: out  # noqa: E731
-        elif name == "needs" or p.default is not p.empty:
-            if name != "needs" and name in getattr(self._result_type(), "_fields", ()):
-                take = lambda bound, out: getattr(out, name)  # noqa: E731
-            else:
-                return None
-        elif name in getattr(self._result_type(), "_fields", ()):
+        elif name in getattr(_return_type(self.op.fn), "_fields", ()):
             take = lambda bound, out: getattr(out, name)  # noqa: E731
+        elif name == "needs" or p.default is not p.empty:
+            return None
         else:
             raise TypeError(
                 f"[differentiable] {self.backward.__name__} asks for {name!r}, which is neither an argument "
                 f"of {self.op.__name__} {self.names} nor 'output'"
             )
-        keyword = p.kind is p.KEYWORD_ONLY or (p.default is not p.empty)
+        keyword = not is_output and (p.kind is p.KEYWORD_ONLY or p.default is not p.empty)
         return Parameter(name, take, keyword, p.kind is p.VAR_POSITIONAL, is_output)
 
-    def _result_type(self) -> Any:
-        return _return_type(self.op.fn)
-
-    def _targets(self, back: inspect.Signature) -> tuple[str, ...]:
-        result = _return_type(self.backward)
-        fields = getattr(result, "_fields", None)
+    def _targets(self, returns: str) -> tuple[str, ...]:
+        fields = getattr(_return_type(self.backward), "_fields", None)
         if fields:
             return tuple(field.removeprefix("grad_") for field in fields)
+        if self.op.is_custom and not self.returns_list and "ExTensor" not in returns.split("[")[0]:
+            return self.names  # a user's backward without annotation: a tensor, or a tuple in the forward's order
         return (self.variadic or self.names[0],)
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -204,7 +198,7 @@ class Rule:
         found: list[Any] = []
         for name in self.targets:
             value = bound.get(name)
-            found.extend(value) if isinstance(value, (list, tuple)) else found.append(value)
+            found.extend(value) if self.returns_list else found.append(value)
         return found
 
     def arguments(self, bound: dict[str, Any], output: Any) -> tuple[list[Any], dict[str, Any]]:
@@ -228,9 +222,9 @@ class Rule:
             result = self.backward(grad_output, *positional, needs=needs, **keywords)
         else:
             result = self.backward(grad_output, *positional, **keywords)
-        flat: list[Any] = []
-        for grad in result if isinstance(result, (tuple, list)) else (result,):
-            flat.extend(grad) if isinstance(grad, (tuple, list)) else flat.append(grad)
+        flat = list(result) if isinstance(result, (tuple, list)) else [result]
+        if self.op.is_custom and not self.returns_list:
+            flat += [None] * (len(self.targets) - len(flat))
         if self.op.mirrored is not None:
             flat.append(-flat[0])
         return flat
@@ -270,6 +264,7 @@ class Op:
     def __init__(self, fn: Callable[..., Any], backward: Callable[..., Any] | None, mirrored: str | None) -> None:
         self.fn = fn
         self.mirrored = mirrored
+        self.is_custom = not fn.__module__.startswith("extensor.")
         self._given = backward
         self._rule: Rule | None = None
         self.__wrapped__ = fn
@@ -343,11 +338,12 @@ def attach(op: Op, saved: Any, inputs: Sequence[Any], wanted: Sequence[bool], ou
     edges = tuple(
         (value._node if value._node is not None else value) if want else None for value, want in zip(inputs, wanted)
     )
-    positional, keywords = saved
-    for i, (p, value) in enumerate(zip((p for p in op.rule.parameters if not p.keyword), positional)):
-        if p.is_output:  # without its node: a node that owns its own output would be a cycle
-            positional[i] = value.detach()
+    positional = saved[0]
+    for i in op.rule.output_positions:  # without its node: a node that owns its own output would be a cycle
+        positional[i] = positional[i].detach()
     node = Node(op, edges, saved)
+    if op.is_custom:
+        node.shapes = tuple((v.shape, v.dtype) if isinstance(v, ExTensor) else None for v in inputs)
     if not isinstance(output, ExTensor):
         return _attach_many(node, inputs, output)
     node.casts = _casts(inputs, output.dtype)

@@ -1,0 +1,247 @@
+"""The walk back: from outputs to leaves, one public backward function per recorded node.
+
+Nodes are visited in the reverse order of their recording, so a node is reached only after everything that
+used its result. The walk is a loop, not a recursion, and lets go of what a node saved as soon as it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import FLOATING
+from ..errors import GraphError
+from ..graph import Branch, Node, set_recording
+from ..tensor import ExTensor
+
+__all__ = ["backpropagate", "check_grad_output", "outside"]
+
+
+def backpropagate(
+    outputs: Sequence[ExTensor],
+    grad_outputs: Sequence[ExTensor],
+    targets: Sequence[Any] | None = None,
+    *,
+    retain_graph: bool = False,
+    create_graph: bool = False,
+) -> list[ExTensor | None]:
+    """Carry gradients back from ``outputs``.
+
+    Args:
+        outputs: recorded tensors.
+        grad_outputs: the gradient that arrives at each of them.
+        targets: nodes or leaf tensors whose gradients are returned, in order (None where nothing arrives).
+            Without targets, every leaf that requires a gradient accumulates into its ``.grad``.
+        retain_graph: keep what the nodes saved, for another walk.
+        create_graph: record the walk itself, so that its results can be differentiated.
+    """
+    walk = _Walk(targets, retain_graph, create_graph)
+    with set_recording(create_graph):
+        for output, grad in zip(outputs, grad_outputs):
+            if output._requires_grad:
+                walk.add(output if output._node is None else output._node, grad)
+        walk.run()
+        if targets is None:
+            for leaf, grad in walk.leaves.values():
+                leaf._grad = grad if leaf._grad is None else leaf._grad + grad
+            return []
+    return [walk.found.get(id(target)) for target in targets]
+
+
+class _Walk:
+    def __init__(self, targets: Sequence[Any] | None, retain_graph: bool, create_graph: bool) -> None:
+        self.pending: dict[Any, Any] = {}  # node -> gradient that has arrived so far
+        self.queue: list[tuple[int, Any]] = []
+        self.leaves: dict[int, tuple[ExTensor, ExTensor]] = {}
+        self.found: dict[int, ExTensor] = {}
+        self.targets = None if targets is None else {id(t) for t in targets}
+        # Nothing recorded before the first target can lead to one.
+        self.oldest = -1 if targets is None else min((getattr(t, "sequence", -1) for t in targets), default=-1)
+        self.retain = retain_graph
+        self.create = create_graph
+
+    def add(self, edge: Any, grad: ExTensor) -> None:
+        """A gradient has arrived at a node or a leaf."""
+        if isinstance(edge, ExTensor):
+            key = id(edge)
+            if self.targets is not None:
+                if key in self.targets:
+                    self.found[key] = self.found[key] + grad if key in self.found else grad
+            else:
+                before = self.leaves.get(key)
+                self.leaves[key] = (edge, grad if before is None else before[1] + grad)
+            return
+        before = self.pending.get(edge)
+        if before is None:
+            if edge.sequence >= self.oldest:
+                self.pending[edge] = grad
+                heappush(self.queue, (-edge.sequence, edge))
+        else:
+            self.pending[edge] = before + grad
+
+    def run(self) -> None:
+        queue, pending, targets = self.queue, self.pending, self.targets
+        while queue:
+            node = heappop(queue)[1]
+            grad = pending.pop(node)
+            if targets is not None and id(node) in targets:
+                self.found[id(node)] = grad
+                continue
+            if type(node) is Branch:
+                self._collect(node, grad)
+                continue
+            if node.outputs is not None:
+                grad = _complete(grad, node.outputs)
+            edges = node.edges
+            if node.saved is None:
+                raise RuntimeError(
+                    f"[backward] the graph was already freed at {node.op.__name__}; "
+                    "pass retain_graph=True to the first backward"
+                )
+            if targets is not None:
+                edges = tuple(e if self._leads_somewhere(e) else None for e in edges)
+            needs = None if None not in edges else tuple(e is not None for e in edges)
+            if needs is None or True in needs:
+                self._hand_on(node, edges, self._gradients(node, grad, needs))
+            if not self.retain:
+                node.saved = None
+
+    def _gradients(self, node: Node, grad: Any, needs: tuple[bool, ...] | None) -> list[Any]:
+        rule = node.op.rule
+        if not (self.create and node.op.is_custom):
+            return rule.gradients(grad, self._saved(node), needs)
+        # Every gradient is linear in grad_output: one that does not depend on it was not recorded.
+        probe = [ExTensor(g._array, True, g._node) for g in (grad if type(grad) is list else [grad])]
+        grads = rule.gradients(probe if type(grad) is list else probe[0], self._saved(node), needs)
+        for g in grads:
+            if isinstance(g, ExTensor) and not g._requires_grad and g._array.any():
+                raise NotImplementedError(
+                    f"[{_name(node)}] cannot be differentiated again, because it does not compute with ExTensor "
+                    f"functions; write it with them, or give it a gradient: @differentiable(backward=...) "
+                    f"on {_name(node)}"
+                )
+        return grads
+
+    def _leads_somewhere(self, edge: Any) -> bool:
+        if edge is None or isinstance(edge, ExTensor):
+            return edge is not None and id(edge) in self.targets  # type: ignore[operator]
+        return bool(edge.sequence >= self.oldest)
+
+    def _collect(self, branch: Branch, grad: ExTensor) -> None:
+        """Put the gradient of one of several outputs beside its siblings'."""
+        node = branch.node
+        grads = self.pending.get(node)
+        if grads is None:
+            assert node.outputs is not None
+            grads = self.pending[node] = [None] * len(node.outputs)
+            heappush(self.queue, (-node.sequence, node))
+        grads[branch.index] = grad
+
+    def _saved(self, node: Node) -> Any:
+        """What the node saved; where the walk is recorded, its own output gets its history back."""
+        if not (self.create and node.op.rule.output_positions):
+            return node.saved
+        positional, keywords = node.saved
+        again = [
+            ExTensor(v._array, True, node) if i in node.op.rule.output_positions else v for i, v in enumerate(positional)
+        ]
+        return again, keywords
+
+    def _hand_on(self, node: Node, edges: Sequence[Any], grads: Sequence[Any]) -> None:
+        if len(grads) != len(edges):
+            raise ValueError(
+                f"[{_name(node)}] returned {len(grads)} gradients for {len(edges)} inputs of {node.op.__name__}"
+            )
+        for i, (edge, grad) in enumerate(zip(edges, grads)):
+            if edge is None:
+                continue
+            if node.shapes is not None:
+                _check_custom(node, i, grad)
+            if grad is None:
+                continue
+            if node.casts is not None and grad.dtype != node.casts[i]:
+                grad = grad.astype(node.casts[i])
+            self.add(edge, grad)
+
+
+def _name(node: Node) -> str:
+    return getattr(node.op.rule.backward, "__name__", f"{node.op.__name__}_backward")
+
+
+def _complete(grads: Any, outputs: Sequence[Any]) -> list[Any]:
+    """Zeros for the outputs that nothing used; None for those without gradients."""
+    return [
+        ExTensor(np.zeros(*described)) if grad is None and described else grad
+        for grad, described in zip(grads, outputs)
+    ]
+
+
+def _check_custom(node: Node, i: int, grad: Any) -> None:
+    """A user's backward must return tensors of the inputs' shapes."""
+    assert node.shapes is not None
+    shape, dtype = node.shapes[i]
+    if grad is None:
+        raise NotImplementedError(
+            f"[{_name(node)}] returned no gradient for input {i} of {node.op.__name__}, which requires one; "
+            "return it (zeros if it is zero)"
+        )
+    if not isinstance(grad, ExTensor):
+        raise TypeError(f"[{_name(node)}] gradient {i} must be a tensor, got {type(grad).__name__}")
+    if grad.shape != shape:
+        raise ValueError(
+            f"[{_name(node)}] gradient {i} has shape {grad.shape} but the input has shape {shape}; "
+            "a broadcast input needs extensor.sum_to_shape"
+        )
+    if grad.dtype != dtype:
+        raise TypeError(f"[{_name(node)}] gradient {i} has dtype {grad.dtype} but the input has dtype {dtype}")
+
+
+def check_grad_output(function: str, output: ExTensor, grad_output: Any) -> ExTensor:
+    """The gradient that arrives at ``output``: 1 for a scalar, else what the caller gave."""
+    if not isinstance(output, ExTensor):
+        raise TypeError(f"[{function}] can only start from a tensor, got {type(output).__name__}")
+    if output.dtype not in FLOATING:
+        raise TypeError(f"[{function}] a tensor of dtype {output.dtype} has no gradient; use a floating dtype")
+    if not output._requires_grad:
+        raise GraphError(
+            f"[{function}] this tensor does not depend on anything that requires a gradient; "
+            "make an input with tensor(..., requires_grad=True)"
+        )
+    if grad_output is None:
+        if output.size != 1:
+            raise GraphError(
+                f"[{function}] only a scalar starts on its own; this tensor has shape {output.shape}: "
+                "reduce it (e.g. .sum()) or pass grad_output"
+            )
+        return ExTensor(np.ones(output.shape, output.dtype))
+    if not isinstance(grad_output, ExTensor):
+        raise TypeError(f"[{function}] grad_output must be a tensor, got {type(grad_output).__name__}")
+    if grad_output.shape != output.shape:
+        raise ValueError(
+            f"[{function}] grad_output has shape {grad_output.shape} but the tensor has shape {output.shape}"
+        )
+    if grad_output.dtype not in FLOATING:
+        raise TypeError(f"[{function}] grad_output must have a floating dtype, got {grad_output.dtype}")
+    return grad_output if grad_output.dtype == output.dtype else grad_output.astype(output.dtype)
+
+
+def outside(outputs: Sequence[ExTensor], since: int) -> list[Any]:
+    """The leaves and the nodes recorded before ``since`` that ``outputs`` were computed from, in a fixed order."""
+    found: dict[int, Any] = {}
+    seen: set[int] = set()
+    stack = [t if t._node is None else t._node for t in reversed(outputs) if t._requires_grad]
+    while stack:
+        edge = stack.pop()
+        if id(edge) in seen or edge is None:
+            continue
+        seen.add(id(edge))
+        if isinstance(edge, ExTensor) or edge.sequence < since:
+            found[id(edge)] = edge
+        elif type(edge) is Branch:
+            stack.append(edge.node)
+        else:
+            stack.extend(reversed(edge.edges))
+    return list(found.values())
