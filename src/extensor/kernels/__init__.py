@@ -5,6 +5,7 @@ from .reference.arithmetic import *  # noqa: F403
 from .reference.broadcasting import *  # noqa: F403
 from .reference.casting import *  # noqa: F403
 from .reference.comparison import *  # noqa: F403
+from .reference.creation import *  # noqa: F403
 from .reference.selection import *  # noqa: F403
 
 __all__ = ["KERNELS", "NATIVE", "Kernel", *KERNELS]  # noqa: PLE0604
