@@ -6,6 +6,9 @@ from .reference.broadcasting import *  # noqa: F403
 from .reference.casting import *  # noqa: F403
 from .reference.comparison import *  # noqa: F403
 from .reference.creation import *  # noqa: F403
+from .reference.matrix import *  # noqa: F403
+from .reference.reduction import *  # noqa: F403
 from .reference.selection import *  # noqa: F403
+from .reference.sorting import *  # noqa: F403
 
 __all__ = ["KERNELS", "NATIVE", "Kernel", *KERNELS]  # noqa: PLE0604
