@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""Everything one does in a checkout of ExTensor. Needs Python 3.11 or newer and a C++ compiler, nothing else.
+
+    python3 dev.py demo        install, train a network by hand, verify the gradients it used
+    python3 dev.py test        install, lint, check types, run every test and every example in the docs
+    python3 dev.py pure        the whole test suite on the package without the native core
+    python3 dev.py sanitize address|undefined|thread
+                               the kernel tests on a native core built with that sanitizer
+    python3 dev.py wheel       a source distribution and a wheel, in dist/
+
+Each command keeps its environment in .venv* and its objects in build/, so a second run is quick.
+What follows `test` and `pure` goes to pytest: python3 dev.py test tests/ops -k softmax
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+if sys.version_info < (3, 11):
+    sys.exit(f"ExTensor needs Python 3.11 or newer; this is {sys.version.split()[0]}")
+
+import tomllib
+
+ROOT = Path(__file__).resolve().parent
+TOOLS = ["cmake>=3.18", "ninja"]  # with build isolation off, nobody else fetches them
+USED_BY_DEMO = "linear,relu,mean_squared_error,matmul,add,sgd_step"
+
+
+def run(title: str, command: list[str | Path], env: dict[str, str] | None = None) -> None:
+    """Run a command quietly, with its title and its time; show what it wrote only if it fails."""
+    print(f"  {title} ... ", end="", flush=True)
+    start = time.perf_counter()
+    done = subprocess.run(
+        command, cwd=ROOT, env=os.environ | (env or {}), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    if done.returncode:
+        print("failed\n", done.stdout.rstrip(), f"\nfailed: {' '.join(map(str, command))}", sep="\n", flush=True)
+        sys.exit(1)
+    print(f"{time.perf_counter() - start:.1f} s", flush=True)
+
+
+def show(command: list[str | Path], env: dict[str, str] | None = None) -> int:
+    """Run a command in the open; return its exit code."""
+    return subprocess.run(command, cwd=ROOT, env=os.environ | (env or {})).returncode
+
+
+class Environment:
+    """A virtual environment in the checkout, with the requirements of this project."""
+
+    def __init__(self, name: str, *extras: str) -> None:
+        self.path = ROOT / name
+        self.python = self.path / "bin" / "python"
+        if not self.python.exists():
+            run(f"making {name}", [sys.executable, "-m", "venv", self.path])
+        self._require(*extras)
+
+    def _require(self, *extras: str) -> None:
+        """Install what pyproject.toml asks for, unless that was done before."""
+        settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+        project = settings["project"]
+        wanted = [*TOOLS, *settings["build-system"]["requires"], *project["dependencies"]]
+        for extra in extras:
+            wanted += [r for r in project["optional-dependencies"][extra] if not r.startswith("extensor[")]
+        stamp = self.path / "requirements.json"
+        have = set(json.loads(stamp.read_text())) if stamp.exists() else set()
+        if not set(wanted) <= have:
+            run("fetching requirements", [*self.pip(), *wanted])
+            stamp.write_text(json.dumps(sorted({*have, *wanted}), indent=1))
+
+    def pip(self) -> list[str | Path]:
+        return [self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+
+    def install(self, title: str, *options: str, env: dict[str, str] | None = None) -> None:
+        run(title, [*self.pip(), "--no-build-isolation", "--no-deps", *options], env)
+
+    def pytest(self, arguments: list[str], env: dict[str, str] | None = None) -> int:
+        return show([self.python, "-m", "pytest", "-q", *arguments], env)
+
+
+def workers() -> list[str]:
+    return ["-n", str(min(len(os.sched_getaffinity(0)), 8))]
+
+
+def developer(*extras: str) -> Environment:
+    """The environment people work in: an editable install with the native core."""
+    environment = Environment(".venv", *extras)
+    environment.install("building the native core", "--config-settings=build-dir=build/native", "-e", ".")
+    return environment
+
+
+def demo(rest: list[str]) -> int:
+    environment = developer()
+    print(flush=True)
+    code = show([environment.python, "examples/mlp_by_hand.py", *rest])
+    print(flush=True)
+    return code or show([environment.path / "bin" / "extensor", "verify", "--only", USED_BY_DEMO])
+
+
+def test(rest: list[str]) -> int:
+    environment = developer("test", "dev")
+    for title, *command in (
+        ("ruff check", "ruff", "check", "."),
+        ("ruff format", "ruff", "format", "--check", "--diff", "--quiet", "."),
+        ("mypy", "mypy"),
+    ):
+        run(title, [environment.python, "-m", *command])
+    return environment.pytest([*workers(), *rest])
+
+
+def pure(rest: list[str]) -> int:
+    environment = Environment(".venv-pure", "test")
+    environment.install("installing without the native core", "--force-reinstall", ".", env={"EXTENSOR_NATIVE": "0"})
+    return environment.pytest([*workers(), *(rest or ["tests", "--pyargs", "extensor"])])
+
+
+SANITIZERS = {
+    # Leaks are not looked for: the interpreter and NumPy never free much of what they allocate, and every
+    # allocation of ours has their frames below it, so a list of exceptions would hide ours as well.
+    "address": ("libasan.so", {"ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1", "PYTHONMALLOC": "malloc"}),
+    "undefined": ("libubsan.so", {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}),
+    "thread": ("libtsan.so", {"TSAN_OPTIONS": "halt_on_error=1:history_size=4"}),
+}
+
+
+def sanitize(rest: list[str]) -> int:
+    if not rest or rest[0] not in SANITIZERS:
+        sys.exit(f"sanitize what? one of {', '.join(SANITIZERS)}")
+    kind, *rest = rest
+    library, options = SANITIZERS[kind]
+    environment = Environment(f".venv-{kind}", "test")
+    environment.install(
+        f"building the native core with the {kind} sanitizer",
+        f"--config-settings=build-dir=build/{kind}",
+        f"--config-settings=cmake.define.EXTENSOR_SANITIZE={kind}",
+        "--config-settings=install.strip=false",
+        "--force-reinstall",
+        ".",
+    )
+    runtimes = [
+        subprocess.run(
+            [os.environ.get("CXX", "c++"), f"-print-file-name={name}"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        for name in (library, "libstdc++.so")
+    ]
+    env = {"LD_PRELOAD": " ".join(runtimes), "OPENBLAS_NUM_THREADS": "1", **options}
+    # Threads are watched best without the address layout randomised.
+    fixed = ["setarch", "-R"] if kind == "thread" else []
+    tests = rest or ["tests/kernels"]
+    return show([*fixed, environment.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests], env)
+
+
+def wheel(rest: list[str]) -> int:
+    environment = Environment(".venv", "dev")
+    run("building sdist and wheel", [environment.python, "-m", "build", "--no-isolation", "--outdir", "dist", *rest])
+    for path in sorted((ROOT / "dist").iterdir()):
+        print(f"  dist/{path.name}  {path.stat().st_size / 1e6:.2f} MB")
+    return 0
+
+
+def main() -> int:
+    commands = {command.__name__: command for command in (demo, test, pure, sanitize, wheel)}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=commands)
+    chosen, rest = parser.parse_known_args()
+    return commands[chosen.command](rest)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,26 @@
+"""The native core, compiled from csrc/. Absent in the pure-Python package."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+kernels: dict[str, Callable[..., Any]]
+"""Kernel by name: takes arrays, then static attributes; NotImplemented where a dtype or layout is not covered."""
+
+def isa() -> str: ...
+def get_num_threads() -> int: ...
+def set_num_threads(count: int) -> None: ...
+def get_buffer_limit() -> int: ...
+def set_buffer_limit(bytes: int) -> None: ...
+def get_buffer_bytes() -> int: ...
+def release_buffers() -> None: ...
+
+class TensorBase:
+    """The fields of a tensor."""
+
+    _array: np.ndarray
+    _grad: Any
+    _node: Any
+    _requires_grad: bool
+    def __init__(self, array: np.ndarray, requires_grad: bool = ..., node: Any = ...) -> None: ...

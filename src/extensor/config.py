@@ -1,0 +1,117 @@
+"""What runs: version, kernels, instruction set and threads."""
+
+from __future__ import annotations
+
+import operator
+import os
+import sys
+from typing import Any
+
+import numpy as np
+
+from .errors import describe
+from .kernels import KERNELS
+from .version import __version__
+
+try:
+    from . import _native
+except ImportError:
+    _native = None  # type: ignore[assignment]
+
+__all__ = ["get_num_threads", "set_num_threads", "show_config"]
+
+MAX_THREADS = 256
+
+
+def _usable_cpus() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not every system has affinities
+        return os.cpu_count() or 1
+
+
+def _initial_threads() -> int:
+    """EXTENSOR_NUM_THREADS, or what the machine has; what the native module does on its own."""
+    text = os.environ.get("EXTENSOR_NUM_THREADS", "")
+    wanted = int(text) if text.isdecimal() else 0
+    return min(wanted or _usable_cpus(), MAX_THREADS)
+
+
+_reference_threads = _initial_threads()
+
+
+def get_num_threads() -> int:
+    """How many threads a kernel may use, the calling one included.
+
+    Starts as the environment's ``EXTENSOR_NUM_THREADS`` or, without it, as the number of processors this
+    process may use. Results do not depend on it, to the last bit.
+
+    Example:
+        >>> import extensor as et
+        >>> et.get_num_threads() >= 1
+        True
+    """
+    return _reference_threads if _native is None else _native.get_num_threads()
+
+
+def set_num_threads(n: int) -> None:
+    """Let kernels use at most ``n`` threads, the calling one included.
+
+    Where only the NumPy kernels are installed the number is kept and changes nothing.
+
+    Args:
+        n: from 1 to 256.
+
+    Example:
+        >>> import extensor as et
+        >>> before = et.get_num_threads()
+        >>> et.set_num_threads(1)
+        >>> et.get_num_threads()
+        1
+        >>> et.set_num_threads(before)
+    """
+    global _reference_threads  # noqa: PLW0603
+    count = _as_count(n)
+    if _native is None:
+        _reference_threads = count
+    else:
+        _native.set_num_threads(count)
+
+
+def _as_count(n: Any) -> int:
+    try:
+        if isinstance(n, (bool, np.bool_)):
+            raise TypeError
+        count = operator.index(n)
+    except TypeError:
+        raise TypeError(f"[set_num_threads] n must be an int, got {describe(n)}") from None
+    if not 1 <= count <= MAX_THREADS:
+        raise ValueError(f"[set_num_threads] n must be from 1 to {MAX_THREADS}, got {count}")
+    return count
+
+
+def show_config() -> None:
+    """Print the version, which kernels are native, the instruction set they use, and the threads.
+
+    Example:
+        >>> import extensor as et
+        >>> et.show_config()
+        ExTensor ...
+          kernels ...
+          instruction set ...
+          threads ...
+    """
+    native = sum(kernel.native is not None for kernel in KERNELS.values())
+    reference = len(KERNELS) - native
+    if _native is None:
+        kernels = f"{reference} reference (NumPy); the native core is not installed"
+        instructions = "NumPy's"
+        threads = f"{get_num_threads()}, unused by NumPy kernels"
+    else:
+        kernels = f"{native} native, {reference} reference (NumPy)"
+        instructions = _native.isa()
+        threads = str(get_num_threads())
+    print(f"ExTensor {__version__} (Python {sys.version.split()[0]}, NumPy {np.__version__})")
+    print(f"  kernels          {kernels}")
+    print(f"  instruction set  {instructions}")
+    print(f"  threads          {threads}")
