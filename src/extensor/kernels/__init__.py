@@ -1,14 +1,19 @@
 """The instruction set: every kernel by name."""
 
 from .dispatch import KERNELS, NATIVE, Kernel
+from .reference.activation import *  # noqa: F403
 from .reference.arithmetic import *  # noqa: F403
 from .reference.broadcasting import *  # noqa: F403
 from .reference.casting import *  # noqa: F403
 from .reference.comparison import *  # noqa: F403
 from .reference.creation import *  # noqa: F403
+from .reference.elementwise import *  # noqa: F403
+from .reference.exponential import *  # noqa: F403
 from .reference.matrix import *  # noqa: F403
 from .reference.reduction import *  # noqa: F403
 from .reference.selection import *  # noqa: F403
+from .reference.softmax import *  # noqa: F403
 from .reference.sorting import *  # noqa: F403
+from .reference.trigonometric import *  # noqa: F403
 
 __all__ = ["KERNELS", "NATIVE", "Kernel", *KERNELS]  # noqa: PLE0604
