@@ -9,9 +9,15 @@ from .reference.comparison import *  # noqa: F403
 from .reference.creation import *  # noqa: F403
 from .reference.elementwise import *  # noqa: F403
 from .reference.exponential import *  # noqa: F403
+from .reference.indexing import *  # noqa: F403
+from .reference.joining import *  # noqa: F403
+from .reference.loss_classification import *  # noqa: F403
+from .reference.loss_metric import *  # noqa: F403
+from .reference.loss_regression import *  # noqa: F403
 from .reference.matrix import *  # noqa: F403
 from .reference.reduction import *  # noqa: F403
 from .reference.selection import *  # noqa: F403
+from .reference.shape import *  # noqa: F403
 from .reference.softmax import *  # noqa: F403
 from .reference.sorting import *  # noqa: F403
 from .reference.trigonometric import *  # noqa: F403
