@@ -13,6 +13,7 @@ namespace nb = nanobind;
 namespace extensor {
 
 void bind_elementwise(PyObject* kernels);
+bool bind_recorder(PyObject* module);
 
 }  // namespace extensor
 
@@ -27,6 +28,8 @@ NB_MODULE(_native, m) {
   m.def("set_buffer_limit", &set_buffer_limit, nb::arg("bytes"));
   m.def("get_buffer_bytes", &get_buffer_bytes, "Bytes of freed buffers kept now.");
   m.def("release_buffers", &release_buffers, "Give all freed buffers back to the system.");
+
+  if (!bind_recorder(m.ptr())) throw nb::python_error();
 
   nb::dict kernels;
   bind_elementwise(kernels.ptr());

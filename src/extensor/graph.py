@@ -25,17 +25,37 @@ formula (the same mathematics in differentiable functions) is recorded instead; 
 from __future__ import annotations
 
 import inspect
-import itertools
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import MethodType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from .dtypes import FLOATING, HALF, float32
 from .tensor import ExTensor
+
+try:
+    from ._native import (
+        NodeBase,
+        OpBase,
+        exchange_observer,
+        exchange_recording,
+        get_observer,
+        is_recording,
+        next_sequence,
+        register_classes,
+    )
+except ImportError:
+    from ._pure import (  # type: ignore[assignment]
+        NodeBase,
+        OpBase,
+        exchange_observer,
+        exchange_recording,
+        get_observer,
+        is_recording,
+        next_sequence,
+        register_classes,
+    )
 
 __all__ = ["Node", "Op", "differentiable", "fused", "is_recording", "no_grad", "observe"]
 
@@ -48,30 +68,22 @@ class Observer(Protocol):
     def __call__(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
 
 
-class _State(threading.local):
-    recording: bool = True
-    observer: Observer | None = None
-
-
-_state = _State()
-
-
-def is_recording() -> bool:
-    """Whether operations on tensors that require a gradient are recorded in this thread."""
-    return _state.recording
-
-
-@contextmanager
-def set_recording(on: bool) -> Iterator[None]:
+class set_recording:
     """Recording on or off in this thread, for the length of a ``with`` block."""
-    before, _state.recording = _state.recording, on
-    try:
-        yield
-    finally:
-        _state.recording = before
+
+    __slots__ = ("before", "on")
+
+    def __init__(self, on: bool) -> None:
+        self.on = on
+
+    def __enter__(self) -> None:
+        self.before = exchange_recording(self.on)
+
+    def __exit__(self, *exception: object) -> None:
+        exchange_recording(self.before)
 
 
-def no_grad() -> Any:
+def no_grad() -> set_recording:
     """A context in which nothing is recorded.
 
     Example:
@@ -87,29 +99,28 @@ def no_grad() -> Any:
 @contextmanager
 def observe(observer: Observer | None) -> Iterator[None]:
     """Route every op call of this thread through ``observer``."""
-    before, _state.observer = _state.observer, observer
+    before = exchange_observer(observer)
     try:
         yield
     finally:
-        _state.observer = before
+        exchange_observer(before)
 
 
-_next_sequence = itertools.count().__next__
+class Node(NodeBase):
+    """One recorded call.
 
+    Attributes:
+        op: the function that was called.
+        edges: per gradient the node, or the leaf tensor, it flows to; None where no gradient is wanted.
+        saved: positional arguments of the backward after ``grad_output``; None once freed.
+        options: its keyword arguments, or None.
+        sequence: the number of the recording; a node's inputs always have smaller ones.
+        casts: dtypes of the inputs, where they differ from the output's.
+        outputs: several outputs: (shape, dtype) of each.
+        shapes: a user's pair: (shape, dtype) its gradients must have.
+    """
 
-class Node:
-    """One recorded call. ``edges`` lead to the nodes, or the leaf tensors, that its gradients flow to."""
-
-    __slots__ = ("__weakref__", "casts", "edges", "op", "outputs", "saved", "sequence", "shapes")
-
-    def __init__(self, op: Op, edges: tuple[Any, ...], saved: Any) -> None:
-        self.op = op
-        self.edges = edges  # per gradient: Node, leaf tensor, or None where no gradient is wanted
-        self.saved = saved  # (positional arguments, keyword arguments) of the backward; None once freed
-        self.sequence = _next_sequence()  # a node's inputs always have smaller numbers
-        self.casts: tuple[Any, ...] | None = None  # dtypes of the inputs, where they differ from the output's
-        self.outputs: list[Any] | None = None  # several outputs: (shape, dtype) of each
-        self.shapes: tuple[Any, ...] | None = None  # a user's pair: (shape, dtype) its gradients must have
+    __slots__ = ()
 
 
 class Branch:
@@ -120,7 +131,7 @@ class Branch:
     def __init__(self, node: Node, index: int) -> None:
         self.node = node
         self.index = index
-        self.sequence = _next_sequence()
+        self.sequence = next_sequence()
 
 
 class Parameter(NamedTuple):
@@ -131,6 +142,7 @@ class Parameter(NamedTuple):
     keyword: bool
     variadic: bool
     is_output: bool
+    only_shape: bool
 
 
 class Rule:
@@ -171,7 +183,7 @@ class Rule:
                 f"of {self.op.__name__} {self.names} nor 'output'"
             )
         keyword = not is_output and (p.kind is p.KEYWORD_ONLY or p.default is not p.empty)
-        return Parameter(name, take, keyword, p.kind is p.VAR_POSITIONAL, is_output)
+        return Parameter(name, take, keyword, p.kind is p.VAR_POSITIONAL, is_output, "TensorOrShape" in annotation)
 
     def _targets(self, returns: str) -> tuple[str, ...]:
         fields = getattr(_return_type(self.backward), "_fields", None)
@@ -201,8 +213,8 @@ class Rule:
             found.extend(value) if self.returns_list else found.append(value)
         return found
 
-    def arguments(self, bound: dict[str, Any], output: Any) -> tuple[list[Any], dict[str, Any]]:
-        """What the backward is called with, after ``grad_output``."""
+    def arguments(self, bound: dict[str, Any], output: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What the backward is called with, after ``grad_output``: positional and keyword arguments."""
         positional: list[Any] = []
         keywords: dict[str, Any] = {}
         for p in self.parameters:
@@ -213,15 +225,17 @@ class Rule:
                 positional.extend(value)
             else:
                 positional.append(value)
-        return positional, keywords
+        return tuple(positional), keywords
 
-    def gradients(self, grad_output: Any, saved: Any, needs: tuple[bool, ...] | None) -> list[Any]:
+    def gradients(
+        self, grad_output: Any, saved: Sequence[Any], options: dict[str, Any] | None, needs: tuple[bool, ...] | None = None
+    ) -> list[Any]:
         """Call the public backward; one gradient per input of :meth:`inputs`."""
-        positional, keywords = saved
+        keywords = options or {}
         if needs is not None and self.takes_needs:
-            result = self.backward(grad_output, *positional, needs=needs, **keywords)
+            result = self.backward(grad_output, *saved, needs=needs, **keywords)
         else:
-            result = self.backward(grad_output, *positional, **keywords)
+            result = self.backward(grad_output, *saved, **keywords)
         flat = list(result) if isinstance(result, (tuple, list)) else [result]
         if self.op.is_custom and not self.returns_list:
             flat += [None] * (len(self.targets) - len(flat))
@@ -258,7 +272,7 @@ def needs_grad(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and any(map(needs_grad, value))
 
 
-class Op:
+class Op(OpBase):
     """A differentiable function. Behaves as the plain function it wraps, and records the call."""
 
     def __init__(self, fn: Callable[..., Any], backward: Callable[..., Any] | None, mirrored: str | None) -> None:
@@ -267,11 +281,7 @@ class Op:
         self.is_custom = not fn.__module__.startswith("extensor.")
         self._given = backward
         self._rule: Rule | None = None
-        self.__wrapped__ = fn
-        self.__name__ = fn.__name__
-        self.__qualname__ = fn.__qualname__
-        self.__module__ = fn.__module__
-        self.__doc__ = fn.__doc__
+        _dress(self, fn)
 
     @property
     def backward(self) -> Callable[..., Any]:
@@ -289,21 +299,63 @@ class Op:
                     f"or pass backward= to @differentiable"
                 )
             self._rule = Rule(self, given)
+            if not self.is_custom:
+                _run_natively(self, self._rule)
         return self._rule
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else MethodType(self, instance)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if _state.observer is not None:
-            return _state.observer(self, args, kwargs)
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """The call as it is defined; plain elementwise calls are run natively instead (see OpBase)."""
+        observer = get_observer()
+        if observer is not None:
+            return observer(self, args, kwargs)
+        if self._rule is None and not self.is_custom:
+            _ = self.rule  # from now on plain calls are run natively
         output = self.fn(*args, **kwargs)
-        if _state.recording and (any(map(needs_grad, args)) or any(map(needs_grad, kwargs.values()))):
+        if is_recording() and (any(map(needs_grad, args)) or any(map(needs_grad, kwargs.values()))):
             return record(self, args, kwargs, output)
         return output
 
     def __repr__(self) -> str:
         return f"<differentiable function {self.__module__}.{self.__qualname__}>"
+
+
+def _dress(wrapper: Any, fn: Callable[..., Any]) -> None:
+    """Let a wrapper pass for the function it wraps."""
+    for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+        setattr(wrapper, name, getattr(fn, name))
+    wrapper.__wrapped__ = fn
+
+
+def _run_natively(op: Op, rule: Rule) -> None:
+    """Hand plain calls of an elementwise op to its native kernel, if there is one of its name."""
+    tensors = [n for n in rule.names if n not in rule.defaults]
+    kept = []
+    for p in rule.parameters:
+        if p.keyword:  # an option; at its default in a plain call
+            continue
+        if p.is_output:
+            kept.append(("output", 0))
+        elif p.name in tensors and not p.variadic:
+            kept.append(("shape" if p.only_shape else "argument", tensors.index(p.name)))
+        else:
+            return
+    scalars = _plain_scalars(rule.defaults)
+    if scalars is not None and op.mirrored is None and all(t in tensors for t in rule.targets) and not rule.returns_list:
+        op.run_natively(op.__name__, True, tuple(kept), tuple(tensors.index(t) for t in rule.targets), scalars, None)
+
+
+def _plain_scalars(defaults: dict[str, Any]) -> tuple[float, ...] | None:
+    """The options of a plain call as the kernel's numbers; None where one is not a number."""
+    scalars = []
+    for name, value in defaults.items():
+        if name == "needs":
+            continue
+        if name == "eps" and value is None:
+            value = 1e-10  # the guard of float32 and float64
+        if not isinstance(value, (bool, int, float)):
+            return None
+        scalars.append(float(value))
+    return tuple(scalars)
 
 
 def record(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
@@ -338,10 +390,11 @@ def attach(op: Op, saved: Any, inputs: Sequence[Any], wanted: Sequence[bool], ou
     edges = tuple(
         (value._node if value._node is not None else value) if want else None for value, want in zip(inputs, wanted)
     )
-    positional = saved[0]
-    for i in op.rule.output_positions:  # without its node: a node that owns its own output would be a cycle
-        positional[i] = positional[i].detach()
-    node = Node(op, edges, saved)
+    positional, options = saved
+    outputs = op.rule.output_positions
+    if outputs:  # without its node: a node that owns its own output would be a cycle
+        positional = tuple(v.detach() if i in outputs else v for i, v in enumerate(positional))
+    node = Node(op, edges, positional, options)
     if op.is_custom:
         node.shapes = tuple((v.shape, v.dtype) if isinstance(v, ExTensor) else None for v in inputs)
     if not isinstance(output, ExTensor):
@@ -414,23 +467,27 @@ def _widen(value: Any) -> Any:
     return [_widen(v) for v in value] if type(value) is list else value
 
 
-class Fused:
+class Fused(OpBase):
     """A backward function computed by one kernel, with a differentiable formula as its twin."""
 
     def __init__(self, fn: Callable[..., Any], formula: Callable[..., Any]) -> None:
         self.fn = fn
         self.formula = formula
-        self.__wrapped__ = fn
-        self.__name__ = fn.__name__
-        self.__qualname__ = fn.__qualname__
-        self.__module__ = fn.__module__
-        self.__doc__ = fn.__doc__
+        _dress(self, fn)
+        parameters = inspect.signature(fn).parameters.values()
+        scalars = _plain_scalars({p.name: p.default for p in parameters if p.default is not p.empty})
+        if scalars is not None:
+            self.run_natively(self.__name__, False, (), (), scalars, fn.__globals__.get(fn.__annotations__["return"]))
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if _state.recording and (any(map(needs_grad, args)) or any(map(needs_grad, kwargs.values()))):
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """The call as it is defined; plain elementwise calls are run natively instead (see OpBase)."""
+        if is_recording() and (any(map(needs_grad, args)) or any(map(needs_grad, kwargs.values()))):
             checked = self.fn(*args, **kwargs)  # for its checks of the arguments
             return _rounded_once(self.formula, args, kwargs, checked)
         return self.fn(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<backward function {self.__module__}.{self.__qualname__}>"
+
+
+register_classes(ExTensor, Node, (Op, Fused))

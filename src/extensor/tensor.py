@@ -18,18 +18,7 @@ from .errors import describe
 try:
     from ._native import TensorBase
 except ImportError:
-
-    class TensorBase:  # type: ignore[no-redef]
-        """The fields of a tensor, where the native module is absent."""
-
-        __slots__ = ("__weakref__", "_array", "_grad", "_node", "_requires_grad")
-
-        def __init__(self, array: np.ndarray, requires_grad: bool = False, node: Any = None) -> None:
-            self._array = array
-            self._grad = None
-            self._node = node
-            self._requires_grad = requires_grad
-
+    from ._pure import TensorBase  # type: ignore[assignment]
 
 __all__ = ["ExTensor", "Shape", "TensorOrDtype", "TensorOrShape", "asarray", "from_dlpack", "tensor"]
 

@@ -112,10 +112,10 @@ class _Walk:
     def _gradients(self, node: Node, grad: Any, needs: tuple[bool, ...] | None) -> list[Any]:
         rule = node.op.rule
         if not (self.create and node.op.is_custom):
-            return rule.gradients(grad, self._saved(node), needs)
+            return rule.gradients(grad, self._saved(node), node.options, needs)
         # Every gradient is linear in grad_output: one that does not depend on it was not recorded.
         probe = [ExTensor(g._array, True, g._node) for g in (grad if type(grad) is list else [grad])]
-        grads = rule.gradients(probe if type(grad) is list else probe[0], self._saved(node), needs)
+        grads = rule.gradients(probe if type(grad) is list else probe[0], self._saved(node), node.options, needs)
         for g in grads:
             if isinstance(g, ExTensor) and not g._requires_grad and g._array.any():
                 raise NotImplementedError(
@@ -144,11 +144,8 @@ class _Walk:
         """What the node saved; where the walk is recorded, its own output gets its history back."""
         if not (self.create and node.op.rule.output_positions):
             return node.saved
-        positional, keywords = node.saved
-        again = [
-            ExTensor(v._array, True, node) if i in node.op.rule.output_positions else v for i, v in enumerate(positional)
-        ]
-        return again, keywords
+        outputs = node.op.rule.output_positions
+        return [ExTensor(v._array, True, node) if i in outputs else v for i, v in enumerate(node.saved)]
 
     def _hand_on(self, node: Node, edges: Sequence[Any], grads: Sequence[Any]) -> None:
         if len(grads) != len(edges):

@@ -68,7 +68,7 @@ class _Sources:
     def _open(self, x: ExTensor) -> ExTensor:
         if x.dtype not in FLOATING:
             raise TypeError(f"[{self.function}] a tensor of dtype {x.dtype} has no gradient; use a floating dtype")
-        opened = attach(source, ([], {}), [x], [x.requires_grad and is_recording()], x)
+        opened = attach(source, ((), None), [x], [x.requires_grad and is_recording()], x)
         self.tensors.append(opened)
         return opened
 

@@ -1,0 +1,568 @@
+// The objects that one small operation touches: the tensor's fields, the recorder's node, and the call of an op.
+//
+// A Python subclass gives each its behaviour (extensor.tensor.ExTensor, extensor.graph.Node, extensor.graph.Op); what
+// lives here is what a call costs. An op whose function is "check, then one elementwise kernel" is run here from
+// end to end when its arguments are plain: float32 or float64 tensors, contiguous, of one shape. Everything else goes
+// to the Python method `call`, which is the definition. src/extensor/_pure.py has the same classes in Python.
+#include <cstddef>
+#include <cstring>
+
+#include "bindings/arrays.hpp"
+#include "kernels/elementwise/elementwise.hpp"
+
+#include <structmember.h>
+
+namespace extensor {
+namespace {
+
+struct Tensor {
+  PyObject_HEAD
+  PyObject* array;
+  PyObject* grad;
+  PyObject* node;
+  char requires_grad;
+  PyObject* weakrefs;
+};
+
+struct Node {
+  PyObject_HEAD
+  PyObject* op;
+  PyObject* edges;
+  PyObject* saved;
+  PyObject* options;
+  PyObject* casts;
+  PyObject* outputs;
+  PyObject* shapes;
+  long long sequence;
+  PyObject* weakrefs;
+};
+
+// Where an argument of the backward function comes from.
+struct Kept {
+  enum Kind : char { argument, shape, output } kind;
+  int index;
+};
+
+constexpr int max_kept = 4;
+
+struct Op {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  PyObject* dict;
+  PyObject* weakrefs;
+  const ElementwiseKernel* kernel;  // nullptr: always the Python method
+  double scalars[max_elementwise_scalars];
+  bool records;  // false for a fused backward: where it must be recorded, Python does it
+  int kept_count;
+  Kept kept[max_kept];
+  int target_count;
+  int targets[max_elementwise_inputs];
+  PyObject* results;  // the NamedTuple of several outputs, or nullptr
+};
+
+PyTypeObject* tensor_type = nullptr;   // ExTensor, once registered
+PyTypeObject* tensor_base = nullptr;
+PyTypeObject* node_type = nullptr;     // extensor.graph.Node, once registered
+PyTypeObject* node_base = nullptr;
+PyObject* name_call = nullptr;
+long long last_sequence = 0;
+
+thread_local bool recording = true;
+thread_local PyObject* observer = nullptr;
+
+// --- Tensor ---
+
+PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"array", "requires_grad", "node", nullptr};
+  PyObject *array, *node = Py_None;
+  int requires_grad = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|pO", const_cast<char**>(names), &PyArray_Type, &array,
+                                   &requires_grad, &node))
+    return nullptr;
+  auto* self = reinterpret_cast<Tensor*>(type->tp_alloc(type, 0));
+  if (self == nullptr) return nullptr;
+  self->array = Py_NewRef(array);
+  self->grad = Py_NewRef(Py_None);
+  self->node = Py_NewRef(node);
+  self->requires_grad = static_cast<char>(requires_grad);
+  return reinterpret_cast<PyObject*>(self);
+}
+
+int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
+  auto* self = reinterpret_cast<Tensor*>(object);
+  Py_VISIT(Py_TYPE(object));
+  Py_VISIT(self->array);
+  Py_VISIT(self->grad);
+  Py_VISIT(self->node);
+  return 0;
+}
+
+int tensor_clear(PyObject* object) {
+  auto* self = reinterpret_cast<Tensor*>(object);
+  Py_CLEAR(self->array);
+  Py_CLEAR(self->grad);
+  Py_CLEAR(self->node);
+  return 0;
+}
+
+void tensor_dealloc(PyObject* object) {
+  PyObject_GC_UnTrack(object);
+  Py_TRASHCAN_BEGIN(object, tensor_dealloc)  // a chain of 100,000 operations is freed without recursion
+  PyTypeObject* type = Py_TYPE(object);
+  if (reinterpret_cast<Tensor*>(object)->weakrefs != nullptr) PyObject_ClearWeakRefs(object);
+  tensor_clear(object);
+  type->tp_free(object);
+  Py_DECREF(type);
+  Py_TRASHCAN_END
+}
+
+PyMemberDef tensor_members[] = {
+    {"_array", T_OBJECT_EX, offsetof(Tensor, array), 0, nullptr},
+    {"_grad", T_OBJECT, offsetof(Tensor, grad), 0, nullptr},
+    {"_node", T_OBJECT, offsetof(Tensor, node), 0, nullptr},
+    {"_requires_grad", T_BOOL, offsetof(Tensor, requires_grad), 0, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(Tensor, weakrefs), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+
+PyType_Slot tensor_slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(tensor_new)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(tensor_dealloc)},
+    {Py_tp_traverse, reinterpret_cast<void*>(tensor_traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(tensor_clear)},
+    {Py_tp_members, tensor_members},
+    {Py_tp_doc, const_cast<char*>("The fields of a tensor.")},
+    {0, nullptr}};
+
+PyType_Spec tensor_spec = {"extensor._native.TensorBase", sizeof(Tensor), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, tensor_slots};
+
+PyObject* make_tensor(PyObject* array, bool requires_grad, PyObject* node) {  // steals array and node
+  auto* self = reinterpret_cast<Tensor*>(tensor_type->tp_alloc(tensor_type, 0));
+  if (self == nullptr) {
+    Py_DECREF(array);
+    Py_XDECREF(node);
+    return nullptr;
+  }
+  self->array = array;
+  self->grad = Py_NewRef(Py_None);
+  self->node = node != nullptr ? node : Py_NewRef(Py_None);
+  self->requires_grad = requires_grad;
+  return reinterpret_cast<PyObject*>(self);
+}
+
+// --- Node ---
+
+Node* make_node(PyTypeObject* type, PyObject* op, PyObject* edges, PyObject* saved, PyObject* options) {  // borrows all
+  auto* self = reinterpret_cast<Node*>(type->tp_alloc(type, 0));
+  if (self == nullptr) return nullptr;
+  self->op = Py_NewRef(op);
+  self->edges = Py_NewRef(edges);
+  self->saved = Py_NewRef(saved);
+  self->options = Py_NewRef(options);
+  self->sequence = ++last_sequence;
+  return self;
+}
+
+PyObject* node_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"op", "edges", "saved", "options", nullptr};
+  PyObject *op, *edges, *saved, *options = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|O", const_cast<char**>(names), &op, &edges, &saved, &options))
+    return nullptr;
+  return reinterpret_cast<PyObject*>(make_node(type, op, edges, saved, options));
+}
+
+int node_traverse(PyObject* object, visitproc visit, void* arg) {
+  auto* self = reinterpret_cast<Node*>(object);
+  Py_VISIT(Py_TYPE(object));
+  Py_VISIT(self->op);
+  Py_VISIT(self->edges);
+  Py_VISIT(self->saved);
+  Py_VISIT(self->options);
+  Py_VISIT(self->casts);
+  Py_VISIT(self->outputs);
+  Py_VISIT(self->shapes);
+  return 0;
+}
+
+int node_clear(PyObject* object) {
+  auto* self = reinterpret_cast<Node*>(object);
+  Py_CLEAR(self->op);
+  Py_CLEAR(self->edges);
+  Py_CLEAR(self->saved);
+  Py_CLEAR(self->options);
+  Py_CLEAR(self->casts);
+  Py_CLEAR(self->outputs);
+  Py_CLEAR(self->shapes);
+  return 0;
+}
+
+void node_dealloc(PyObject* object) {
+  PyObject_GC_UnTrack(object);
+  Py_TRASHCAN_BEGIN(object, node_dealloc)
+  PyTypeObject* type = Py_TYPE(object);
+  if (reinterpret_cast<Node*>(object)->weakrefs != nullptr) PyObject_ClearWeakRefs(object);
+  node_clear(object);
+  type->tp_free(object);
+  Py_DECREF(type);
+  Py_TRASHCAN_END
+}
+
+PyMemberDef node_members[] = {
+    {"op", T_OBJECT, offsetof(Node, op), 0, nullptr},
+    {"edges", T_OBJECT, offsetof(Node, edges), 0, nullptr},
+    {"saved", T_OBJECT, offsetof(Node, saved), 0, nullptr},
+    {"options", T_OBJECT, offsetof(Node, options), 0, nullptr},
+    {"casts", T_OBJECT, offsetof(Node, casts), 0, nullptr},
+    {"outputs", T_OBJECT, offsetof(Node, outputs), 0, nullptr},
+    {"shapes", T_OBJECT, offsetof(Node, shapes), 0, nullptr},
+    {"sequence", T_LONGLONG, offsetof(Node, sequence), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(Node, weakrefs), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+
+PyType_Slot node_slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(node_new)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)},
+    {Py_tp_traverse, reinterpret_cast<void*>(node_traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(node_clear)},
+    {Py_tp_members, node_members},
+    {Py_tp_doc, const_cast<char*>("The fields of a recorded call.")},
+    {0, nullptr}};
+
+PyType_Spec node_spec = {"extensor._native.NodeBase", sizeof(Node), 0,
+                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, node_slots};
+
+// --- Op ---
+
+PyObject* call_in_python(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  const Py_ssize_t count = PyVectorcall_NARGS(nargsf) + (kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0);
+  PyObject* small[16];
+  PyObject** all = count + 1 <= 16 ? small : static_cast<PyObject**>(PyMem_Malloc((count + 1) * sizeof(PyObject*)));
+  if (all == nullptr) return PyErr_NoMemory();
+  all[0] = self;
+  if (count > 0) std::memcpy(all + 1, args, count * sizeof(PyObject*));
+  PyObject* result = PyObject_VectorcallMethod(name_call, all, PyVectorcall_NARGS(nargsf) + 1, kwnames);
+  if (all != small) PyMem_Free(all);
+  return result;
+}
+
+// The operands of a call that can be run here.
+struct Operands {
+  Tensor* tensors[max_elementwise_inputs];  // nullptr for a Python number
+  const void* data[max_elementwise_inputs];
+  bool is_scalar[max_elementwise_inputs];
+  double numbers[max_elementwise_inputs];
+  float small_numbers[max_elementwise_inputs];
+  PyArrayObject* first = nullptr;
+  DType dtype = DType::other;
+  bool requires_grad = false;
+};
+
+bool same_shape(PyArrayObject* a, PyArrayObject* b) {
+  const int ndim = PyArray_NDIM(a);
+  if (PyArray_NDIM(b) != ndim) return false;
+  for (int i = 0; i < ndim; ++i)
+    if (PyArray_DIM(a, i) != PyArray_DIM(b, i)) return false;
+  return true;
+}
+
+bool take_operands(PyObject* const* args, int count, Operands& ops) {
+  for (int i = 0; i < count; ++i) {
+    PyObject* arg = args[i];
+    ops.tensors[i] = nullptr;
+    ops.is_scalar[i] = false;
+    if (Py_TYPE(arg) == tensor_type || PyType_IsSubtype(Py_TYPE(arg), tensor_base)) {
+      auto* tensor = reinterpret_cast<Tensor*>(arg);
+      auto* array = reinterpret_cast<PyArrayObject*>(tensor->array);
+      if (!PyArray_IS_C_CONTIGUOUS(array) || !is_readable(array)) return false;
+      const DType dtype = dtype_of(array);
+      if (ops.first == nullptr) {
+        if (dtype != DType::float32 && dtype != DType::float64) return false;
+        ops.first = array;
+        ops.dtype = dtype;
+      } else if (dtype != ops.dtype || !same_shape(ops.first, array)) {
+        return false;
+      }
+      ops.tensors[i] = tensor;
+      ops.data[i] = PyArray_DATA(array);
+      ops.requires_grad |= tensor->requires_grad != 0;
+    } else if (PyFloat_CheckExact(arg) && count == 2) {
+      ops.numbers[i] = PyFloat_AS_DOUBLE(arg);
+      ops.is_scalar[i] = true;
+    } else {
+      return false;
+    }
+  }
+  if (ops.first == nullptr) return false;
+  for (int i = 0; i < count; ++i) {
+    if (!ops.is_scalar[i]) continue;
+    ops.small_numbers[i] = static_cast<float>(ops.numbers[i]);
+    ops.data[i] = ops.dtype == DType::float32 ? static_cast<const void*>(&ops.small_numbers[i]) : &ops.numbers[i];
+  }
+  return true;
+}
+
+PyObject* shape_tuple(PyArrayObject* array) {
+  const int ndim = array == nullptr ? 0 : PyArray_NDIM(array);
+  PyObject* tuple = PyTuple_New(ndim);
+  for (int i = 0; tuple != nullptr && i < ndim; ++i) PyTuple_SET_ITEM(tuple, i, PyLong_FromSsize_t(PyArray_DIM(array, i)));
+  return tuple;
+}
+
+// The node of this call; a new reference.
+PyObject* record(Op* op, PyObject* const* args, const Operands& ops, PyObject* output) {
+  PyObject* saved = PyTuple_New(op->kept_count);
+  PyObject* edges = PyTuple_New(op->target_count);
+  if (saved == nullptr || edges == nullptr) {
+    Py_XDECREF(saved);
+    Py_XDECREF(edges);
+    return nullptr;
+  }
+  bool failed = false;
+  for (int i = 0; i < op->kept_count; ++i) {
+    const Kept kept = op->kept[i];
+    PyObject* value = nullptr;
+    if (kept.kind == Kept::argument) {
+      value = Py_NewRef(args[kept.index]);
+    } else if (kept.kind == Kept::output) {
+      value = make_tensor(Py_NewRef(output), false, nullptr);
+    } else {
+      Tensor* tensor = ops.tensors[kept.index];
+      value = shape_tuple(tensor == nullptr ? nullptr : reinterpret_cast<PyArrayObject*>(tensor->array));
+    }
+    failed |= value == nullptr;
+    PyTuple_SET_ITEM(saved, i, value);
+  }
+  for (int i = 0; i < op->target_count; ++i) {
+    Tensor* tensor = ops.tensors[op->targets[i]];
+    PyObject* edge = Py_None;
+    if (tensor != nullptr && tensor->requires_grad)
+      edge = tensor->node == Py_None ? reinterpret_cast<PyObject*>(tensor) : tensor->node;
+    PyTuple_SET_ITEM(edges, i, Py_NewRef(edge));
+  }
+  PyObject* node = nullptr;
+  if (!failed)
+    node = reinterpret_cast<PyObject*>(make_node(node_type, reinterpret_cast<PyObject*>(op), edges, saved, Py_None));
+  Py_DECREF(saved);
+  Py_DECREF(edges);
+  return node;
+}
+
+PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  auto* op = reinterpret_cast<Op*>(self);
+  const Py_ssize_t count = PyVectorcall_NARGS(nargsf);
+  Operands operands;
+  if (op->kernel == nullptr || kwnames != nullptr || observer != nullptr || count != op->kernel->inputs ||
+      !take_operands(args, static_cast<int>(count), operands))
+    return call_in_python(self, args, nargsf, kwnames);
+  const bool recorded = recording && operands.requires_grad;
+  if (recorded && !op->records) return call_in_python(self, args, nargsf, kwnames);
+
+  const ElementwiseKernel& kernel = *op->kernel;
+  PyArrayObject* first = operands.first;
+  PyObject* outputs[max_elementwise_outputs] = {};
+  void* data[max_elementwise_outputs];
+  for (int i = 0; i < kernel.outputs; ++i) {
+    PyArrayObject* out = new_array(operands.dtype, PyArray_NDIM(first), PyArray_DIMS(first));
+    if (out == nullptr) {
+      for (int j = 0; j < i; ++j) Py_DECREF(outputs[j]);
+      return nullptr;
+    }
+    outputs[i] = reinterpret_cast<PyObject*>(out);
+    data[i] = PyArray_DATA(out);
+  }
+  {
+    const int64_t n = PyArray_SIZE(first);
+    MaybeReleaseGil released(static_cast<double>(n) * kernel.cost_ns);
+    run_elementwise_contiguous(kernel, operands.dtype, n, operands.data, operands.is_scalar, data, op->scalars);
+  }
+  if (kernel.outputs == 1) {
+    PyObject* node = nullptr;
+    if (recorded) {
+      node = record(op, args, operands, outputs[0]);
+      if (node == nullptr) {
+        Py_DECREF(outputs[0]);
+        return nullptr;
+      }
+    }
+    return make_tensor(outputs[0], recorded, node);
+  }
+  PyObject* tensors[max_elementwise_outputs] = {};
+  bool failed = false;
+  for (int i = 0; i < kernel.outputs; ++i) {
+    tensors[i] = make_tensor(outputs[i], false, nullptr);
+    failed |= tensors[i] == nullptr;
+  }
+  PyObject* result = failed ? nullptr : PyObject_Vectorcall(op->results, tensors, kernel.outputs, nullptr);
+  for (int i = 0; i < kernel.outputs; ++i) Py_XDECREF(tensors[i]);
+  return result;
+}
+
+PyObject* op_new(PyTypeObject* type, PyObject*, PyObject*) {
+  auto* self = reinterpret_cast<Op*>(type->tp_alloc(type, 0));
+  if (self == nullptr) return nullptr;
+  self->vectorcall = op_vectorcall;
+  return reinterpret_cast<PyObject*>(self);
+}
+
+int op_traverse(PyObject* object, visitproc visit, void* arg) {
+  auto* self = reinterpret_cast<Op*>(object);
+  Py_VISIT(Py_TYPE(object));
+  Py_VISIT(self->dict);
+  Py_VISIT(self->results);
+  return 0;
+}
+
+int op_clear(PyObject* object) {
+  auto* self = reinterpret_cast<Op*>(object);
+  Py_CLEAR(self->dict);
+  Py_CLEAR(self->results);
+  return 0;
+}
+
+void op_dealloc(PyObject* object) {
+  PyObject_GC_UnTrack(object);
+  PyTypeObject* type = Py_TYPE(object);
+  if (reinterpret_cast<Op*>(object)->weakrefs != nullptr) PyObject_ClearWeakRefs(object);
+  op_clear(object);
+  type->tp_free(object);
+  Py_DECREF(type);
+}
+
+PyObject* op_get(PyObject* self, PyObject* instance, PyObject*) {
+  if (instance == nullptr || instance == Py_None) return Py_NewRef(self);
+  return PyMethod_New(self, instance);
+}
+
+// run_natively(kernel, records, kept, targets, scalars, results) -> bool
+// kept: ("argument" | "shape" | "output", index) per positional parameter of the backward, after grad_output.
+PyObject* op_run_natively(PyObject* object, PyObject* args) {
+  auto* self = reinterpret_cast<Op*>(object);
+  const char* name;
+  int records;
+  PyObject *kept, *targets, *scalars, *results;
+  if (!PyArg_ParseTuple(args, "spO!O!O!O", &name, &records, &PyTuple_Type, &kept, &PyTuple_Type, &targets,
+                        &PyTuple_Type, &scalars, &results))
+    return nullptr;
+  const ElementwiseKernel* kernel = find_elementwise(name);
+  if (kernel == nullptr || kernel->mask_inputs != 0 || kernel->mask_output || PyTuple_GET_SIZE(kept) > max_kept ||
+      PyTuple_GET_SIZE(targets) > max_elementwise_inputs || PyTuple_GET_SIZE(scalars) != kernel->scalars ||
+      (kernel->outputs > 1 && (records || results == Py_None)))
+    Py_RETURN_FALSE;
+  self->kept_count = static_cast<int>(PyTuple_GET_SIZE(kept));
+  for (int i = 0; i < self->kept_count; ++i) {
+    const char* kind;
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(kept, i), "si", &kind, &self->kept[i].index)) return nullptr;
+    self->kept[i].kind = kind[0] == 'a' ? Kept::argument : kind[0] == 's' ? Kept::shape : Kept::output;
+    if (self->kept[i].kind != Kept::output && (self->kept[i].index < 0 || self->kept[i].index >= kernel->inputs))
+      Py_RETURN_FALSE;
+  }
+  self->target_count = static_cast<int>(PyTuple_GET_SIZE(targets));
+  for (int i = 0; i < self->target_count; ++i) {
+    const long index = PyLong_AsLong(PyTuple_GET_ITEM(targets, i));
+    if (index == -1 && PyErr_Occurred()) return nullptr;
+    if (index < 0 || index >= kernel->inputs) Py_RETURN_FALSE;
+    self->targets[i] = static_cast<int>(index);
+  }
+  for (int i = 0; i < kernel->scalars; ++i) {
+    self->scalars[i] = PyFloat_AsDouble(PyTuple_GET_ITEM(scalars, i));
+    if (self->scalars[i] == -1.0 && PyErr_Occurred()) return nullptr;
+  }
+  self->records = records != 0;
+  Py_XSETREF(self->results, results == Py_None ? nullptr : Py_NewRef(results));
+  self->kernel = kernel;
+  Py_RETURN_TRUE;
+}
+
+PyMethodDef op_methods[] = {
+    {"run_natively", op_run_natively, METH_VARARGS, "Run plain calls of this op with an elementwise kernel."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyMemberDef op_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Op, vectorcall), READONLY, nullptr},
+    {"__dictoffset__", T_PYSSIZET, offsetof(Op, dict), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(Op, weakrefs), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+
+PyType_Slot op_slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(op_new)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(op_dealloc)},
+    {Py_tp_traverse, reinterpret_cast<void*>(op_traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(op_clear)},
+    {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+    {Py_tp_descr_get, reinterpret_cast<void*>(op_get)},
+    {Py_tp_methods, op_methods},
+    {Py_tp_members, op_members},
+    {Py_tp_doc, const_cast<char*>("The call of an op.")},
+    {0, nullptr}};
+
+PyType_Spec op_spec = {"extensor._native.OpBase", sizeof(Op), 0,
+                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
+                           Py_TPFLAGS_METHOD_DESCRIPTOR,
+                       op_slots};
+
+// --- Module functions ---
+
+PyObject* register_classes(PyObject*, PyObject* args) {
+  PyObject *tensor, *node, *ops;
+  if (!PyArg_ParseTuple(args, "O!O!O!", &PyType_Type, &tensor, &PyType_Type, &node, &PyTuple_Type, &ops)) return nullptr;
+  if (!PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(tensor), tensor_base) ||
+      !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(node), node_base)) {
+    PyErr_SetString(PyExc_TypeError, "[register_classes] the classes must derive from TensorBase and NodeBase");
+    return nullptr;
+  }
+  Py_XSETREF(tensor_type, reinterpret_cast<PyTypeObject*>(Py_NewRef(tensor)));
+  Py_XSETREF(node_type, reinterpret_cast<PyTypeObject*>(Py_NewRef(node)));
+  // A class made in Python does not inherit the fast calling convention (before Python 3.12).
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ops); ++i) {
+    auto* type = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(ops, i));
+    type->tp_vectorcall_offset = offsetof(Op, vectorcall);
+    type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
+    PyType_Modified(type);
+  }
+  Py_RETURN_NONE;
+}
+
+PyObject* is_recording(PyObject*, PyObject*) { return PyBool_FromLong(recording); }
+
+PyObject* exchange_recording(PyObject*, PyObject* on) {
+  const int wanted = PyObject_IsTrue(on);
+  if (wanted < 0) return nullptr;
+  const bool before = recording;
+  recording = wanted != 0;
+  return PyBool_FromLong(before);
+}
+
+PyObject* get_observer(PyObject*, PyObject*) { return Py_NewRef(observer == nullptr ? Py_None : observer); }
+
+PyObject* exchange_observer(PyObject*, PyObject* wanted) {
+  PyObject* before = observer == nullptr ? Py_NewRef(Py_None) : observer;
+  observer = wanted == Py_None ? nullptr : Py_NewRef(wanted);
+  return before;
+}
+
+PyObject* next_sequence(PyObject*, PyObject*) { return PyLong_FromLongLong(++last_sequence); }
+
+PyMethodDef functions[] = {
+    {"register_classes", register_classes, METH_VARARGS, "Tell the recorder the Python classes to make."},
+    {"is_recording", is_recording, METH_NOARGS, "Whether this thread records."},
+    {"exchange_recording", exchange_recording, METH_O, "Set whether this thread records; returns what it was."},
+    {"get_observer", get_observer, METH_NOARGS, "What sees every op call of this thread, or None."},
+    {"exchange_observer", exchange_observer, METH_O, "Set the observer of this thread; returns what it was."},
+    {"next_sequence", next_sequence, METH_NOARGS, "The next number in the order of recording."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+// Adds the classes and functions of the recorder to the module. False with a Python error set on failure.
+bool bind_recorder(PyObject* module) {
+  name_call = PyUnicode_InternFromString("call");
+  tensor_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&tensor_spec));
+  node_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&node_spec));
+  PyObject* op_base = PyType_FromSpec(&op_spec);
+  if (name_call == nullptr || tensor_base == nullptr || node_base == nullptr || op_base == nullptr) return false;
+  return PyModule_AddObjectRef(module, "TensorBase", reinterpret_cast<PyObject*>(tensor_base)) == 0 &&
+         PyModule_AddObjectRef(module, "NodeBase", reinterpret_cast<PyObject*>(node_base)) == 0 &&
+         PyModule_AddObjectRef(module, "OpBase", op_base) == 0 && PyModule_AddFunctions(module, functions) == 0;
+}
+
+}  // namespace extensor

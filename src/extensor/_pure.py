@@ -1,0 +1,93 @@
+"""The recorder's classes in Python, for where the native module is absent (see csrc/bindings/recorder.cpp)."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "NodeBase", "OpBase", "TensorBase",
+    "exchange_observer", "exchange_recording", "get_observer", "is_recording", "next_sequence", "register_classes",
+]  # fmt: skip
+
+
+class TensorBase:
+    """The fields of a tensor."""
+
+    __slots__ = ("__weakref__", "_array", "_grad", "_node", "_requires_grad")
+
+    def __init__(self, array: np.ndarray, requires_grad: bool = False, node: Any = None) -> None:
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"argument 1 must be numpy.ndarray, not {type(array).__name__}")
+        self._array = array
+        self._grad = None
+        self._node = node
+        self._requires_grad = requires_grad
+
+
+class NodeBase:
+    """The fields of a recorded call."""
+
+    __slots__ = ("__weakref__", "casts", "edges", "op", "options", "outputs", "saved", "sequence", "shapes")
+
+    def __init__(self, op: Any, edges: tuple[Any, ...], saved: Any, options: Any = None) -> None:
+        self.op = op
+        self.edges = edges
+        self.saved = saved
+        self.options = options
+        self.casts = self.outputs = self.shapes = None
+        self.sequence = next_sequence()
+
+
+class OpBase:
+    """The call of an op: always its Python method here."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.call(*args, **kwargs)  # type: ignore[attr-defined]
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def run_natively(self, *plan: Any) -> bool:
+        """There are no native kernels."""
+        return False
+
+
+class _State(threading.local):
+    recording = True
+    observer: Any = None
+
+
+_state = _State()
+
+next_sequence = itertools.count(1).__next__
+
+
+def register_classes(tensor: type, node: type, ops: tuple[type, ...]) -> None:
+    """Nothing makes tensors behind Python's back here."""
+
+
+def is_recording() -> bool:
+    """Whether this thread records."""
+    return _state.recording
+
+
+def exchange_recording(on: bool) -> bool:
+    """Set whether this thread records; returns what it was."""
+    before, _state.recording = _state.recording, on
+    return before
+
+
+def get_observer() -> Any:
+    """What sees every op call of this thread, or None."""
+    return _state.observer
+
+
+def exchange_observer(observer: Any) -> Any:
+    """Set the observer of this thread; returns what it was."""
+    before, _state.observer = _state.observer, observer
+    return before
