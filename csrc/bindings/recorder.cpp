@@ -33,6 +33,8 @@ struct Node {
   PyObject* casts;
   PyObject* outputs;
   PyObject* shapes;
+  PyObject* code;  // of the caller outside this package
+  int instruction;
   long long sequence;
   PyObject* weakrefs;
 };
@@ -65,6 +67,7 @@ PyTypeObject* tensor_base = nullptr;
 PyTypeObject* node_type = nullptr;     // extensor.graph.Node, once registered
 PyTypeObject* node_base = nullptr;
 PyObject* name_call = nullptr;
+PyObject* package_path = nullptr;
 long long last_sequence = 0;
 
 thread_local bool recording = true;
@@ -152,6 +155,28 @@ PyObject* make_tensor(PyObject* array, bool requires_grad, PyObject* node) {  //
 
 // --- Node ---
 
+bool is_our_code(PyCodeObject* code) {
+  return package_path != nullptr && PyUnicode_Tailmatch(code->co_filename, package_path, 0, PY_SSIZE_T_MAX, -1) == 1;
+}
+
+// Where the user's code is: the innermost frame outside this package. Which line that is, is asked later or never.
+void remember_caller(Node* node) {
+  PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
+  while (frame != nullptr) {
+    PyCodeObject* code = PyFrame_GetCode(frame);
+    if (!is_our_code(code)) {
+      node->code = reinterpret_cast<PyObject*>(code);
+      node->instruction = PyFrame_GetLasti(frame);
+      Py_DECREF(frame);
+      return;
+    }
+    Py_DECREF(code);
+    PyFrameObject* back = PyFrame_GetBack(frame);
+    Py_DECREF(frame);
+    frame = back;
+  }
+}
+
 Node* make_node(PyTypeObject* type, PyObject* op, PyObject* edges, PyObject* saved, PyObject* options) {  // borrows all
   auto* self = reinterpret_cast<Node*>(type->tp_alloc(type, 0));
   if (self == nullptr) return nullptr;
@@ -160,6 +185,7 @@ Node* make_node(PyTypeObject* type, PyObject* op, PyObject* edges, PyObject* sav
   self->saved = Py_NewRef(saved);
   self->options = Py_NewRef(options);
   self->sequence = ++last_sequence;
+  remember_caller(self);
   return self;
 }
 
@@ -181,6 +207,7 @@ int node_traverse(PyObject* object, visitproc visit, void* arg) {
   Py_VISIT(self->casts);
   Py_VISIT(self->outputs);
   Py_VISIT(self->shapes);
+  Py_VISIT(self->code);
   return 0;
 }
 
@@ -193,6 +220,7 @@ int node_clear(PyObject* object) {
   Py_CLEAR(self->casts);
   Py_CLEAR(self->outputs);
   Py_CLEAR(self->shapes);
+  Py_CLEAR(self->code);
   return 0;
 }
 
@@ -215,6 +243,8 @@ PyMemberDef node_members[] = {
     {"casts", T_OBJECT, offsetof(Node, casts), 0, nullptr},
     {"outputs", T_OBJECT, offsetof(Node, outputs), 0, nullptr},
     {"shapes", T_OBJECT, offsetof(Node, shapes), 0, nullptr},
+    {"code", T_OBJECT, offsetof(Node, code), READONLY, nullptr},
+    {"instruction", T_INT, offsetof(Node, instruction), READONLY, nullptr},
     {"sequence", T_LONGLONG, offsetof(Node, sequence), READONLY, nullptr},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(Node, weakrefs), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
@@ -503,8 +533,9 @@ PyType_Spec op_spec = {"extensor._native.OpBase", sizeof(Op), 0,
 // --- Module functions ---
 
 PyObject* register_classes(PyObject*, PyObject* args) {
-  PyObject *tensor, *node, *ops;
-  if (!PyArg_ParseTuple(args, "O!O!O!", &PyType_Type, &tensor, &PyType_Type, &node, &PyTuple_Type, &ops)) return nullptr;
+  PyObject *tensor, *node, *ops, *path;
+  if (!PyArg_ParseTuple(args, "O!O!O!U", &PyType_Type, &tensor, &PyType_Type, &node, &PyTuple_Type, &ops, &path))
+    return nullptr;
   if (!PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(tensor), tensor_base) ||
       !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(node), node_base)) {
     PyErr_SetString(PyExc_TypeError, "[register_classes] the classes must derive from TensorBase and NodeBase");
@@ -512,6 +543,7 @@ PyObject* register_classes(PyObject*, PyObject* args) {
   }
   Py_XSETREF(tensor_type, reinterpret_cast<PyTypeObject*>(Py_NewRef(tensor)));
   Py_XSETREF(node_type, reinterpret_cast<PyTypeObject*>(Py_NewRef(node)));
+  Py_XSETREF(package_path, Py_NewRef(path));
   // A class made in Python does not inherit the fast calling convention (before Python 3.12).
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ops); ++i) {
     auto* type = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(ops, i));

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 from types import MethodType
 from typing import Any
@@ -32,7 +33,9 @@ class TensorBase:
 class NodeBase:
     """The fields of a recorded call."""
 
-    __slots__ = ("__weakref__", "casts", "edges", "op", "options", "outputs", "saved", "sequence", "shapes")
+    __slots__ = (
+        "__weakref__", "casts", "code", "edges", "instruction", "op", "options", "outputs", "saved", "sequence", "shapes",
+    )  # fmt: skip
 
     def __init__(self, op: Any, edges: tuple[Any, ...], saved: Any, options: Any = None) -> None:
         self.op = op
@@ -41,6 +44,11 @@ class NodeBase:
         self.options = options
         self.casts = self.outputs = self.shapes = None
         self.sequence = next_sequence()
+        frame = sys._getframe(1)
+        while frame is not None and frame.f_code.co_filename.startswith(_package_path):
+            frame = frame.f_back  # type: ignore[assignment]
+        self.code = frame and frame.f_code
+        self.instruction = frame.f_lasti if frame else 0
 
 
 class OpBase:
@@ -67,8 +75,13 @@ _state = _State()
 next_sequence = itertools.count(1).__next__
 
 
-def register_classes(tensor: type, node: type, ops: tuple[type, ...]) -> None:
-    """Nothing makes tensors behind Python's back here."""
+_package_path = "<nothing>"
+
+
+def register_classes(tensor: type, node: type, ops: tuple[type, ...], package_path: str) -> None:
+    """Tell the recorder the Python classes to make, and whose frames are not the user's."""
+    global _package_path
+    _package_path = package_path
 
 
 def is_recording() -> bool:

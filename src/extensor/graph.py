@@ -25,8 +25,10 @@ formula (the same mathematics in differentiable functions) is recorded instead; 
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -118,9 +120,19 @@ class Node(NodeBase):
         casts: dtypes of the inputs, where they differ from the output's.
         outputs: several outputs: (shape, dtype) of each.
         shapes: a user's pair: (shape, dtype) its gradients must have.
+        code, instruction: where the user's code made the call.
     """
 
     __slots__ = ()
+
+    @property
+    def place(self) -> tuple[str, int, str] | None:
+        """File, line and function of the user's code that made the call."""
+        if self.code is None:
+            return None
+        lines = list(self.code.co_positions())
+        line = lines[self.instruction // 2][0] if self.instruction >= 0 else None
+        return self.code.co_filename, line or self.code.co_firstlineno, self.code.co_name
 
 
 class Branch:
@@ -490,4 +502,4 @@ class Fused(OpBase):
         return f"<backward function {self.__module__}.{self.__qualname__}>"
 
 
-register_classes(ExTensor, Node, (Op, Fused))
+register_classes(ExTensor, Node, (Op, Fused), str(Path(__file__).parent) + os.sep)
