@@ -33,7 +33,7 @@ def as_dtype(function: str, dtype: Any) -> np.dtype[Any]:
     """The dtype named by ``dtype``: a NumPy dtype, its name, or Python's ``float`` (float32), ``int``, ``bool``."""
     try:
         found = _BY_PYTHON.get(dtype) or _BY_NAME.get(dtype) or np.dtype(dtype)
-    except (TypeError, ValueError):
+    except Exception:  # NumPy looks into the value, which may be anything
         raise TypeError(f"[{function}] dtype must name a number type, got {describe(dtype)}") from None
     if found not in SUPPORTED:
         raise TypeError(f"[{function}] dtype {found} is not supported; use one of {', '.join(sorted(_BY_NAME))}")

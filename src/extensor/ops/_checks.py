@@ -69,7 +69,7 @@ def shape_of(function: str, name: str, value: Any) -> Shape:
         if value.dtype not in FLOATING:
             raise TypeError(f"[{function}] {name} has dtype {value.dtype}; only floating tensors have gradients")
         return value.shape
-    if isinstance(value, Scalar) or isinstance(value, np.generic):
+    if isinstance(value, (*Scalar, np.generic)):
         return ()
     return as_shape(function, name, value)
 
@@ -112,12 +112,9 @@ def as_shape(function: str, name: str, value: Any) -> Shape:
     """A shape: an int or a sequence of non-negative ints."""
     if isinstance(value, (str, bytes)):
         raise TypeError(f"[{function}] {name} must be a shape, got {describe(value)}")
-    if isinstance(value, (Sequence, np.ndarray, ExTensor)) and np.ndim(value) != 0:
-        shape = tuple(as_int(function, name, n) for n in value)
-    elif isinstance(value, Sequence):
-        shape = ()
-    else:
-        shape = (as_int(function, name, value),)
+    if isinstance(value, (ExTensor, np.ndarray)):
+        value = value.tolist()
+    shape = tuple(as_int(function, name, n) for n in (value if isinstance(value, Sequence) else (value,)))
     if any(n < 0 for n in shape):
         raise ValueError(f"[{function}] {name} must not have negative lengths, got {shape}")
     if len(shape) > 64:
