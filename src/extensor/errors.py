@@ -19,6 +19,10 @@ class GraphError(ValueError, RuntimeError):
     """A backward pass was asked for where there is no graph to walk, or no single gradient to start from."""
 
 
+class OutOfBoundsError(IndexError, ValueError):
+    """An index that points outside its tensor; caught as an IndexError or as the ValueError it is."""
+
+
 def describe(value: object, limit: int = 60) -> str:
     """The type and a short ``repr`` of an offending value, for error messages."""
     try:

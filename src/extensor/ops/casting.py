@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 from .. import kernels
 from ..dtypes import FLOATING, as_dtype
@@ -42,6 +42,10 @@ def astype_backward(grad_output: ExTensor, x: TensorOrDtype) -> ExTensor:
     return astype(as_floating("astype_backward", "grad_output", grad_output), wanted)
 
 
+@overload
+def cast_like(grad: ExTensor, like: Any) -> ExTensor: ...
+@overload
+def cast_like(grad: ExTensor | None, like: Any) -> ExTensor | None: ...
 def cast_like(grad: ExTensor | None, like: Any) -> ExTensor | None:
     """A gradient in the dtype of the input it belongs to (a shape or a number has none of its own)."""
     if grad is None or grad.dtype == dtype_of(like, grad.dtype):

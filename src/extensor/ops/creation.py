@@ -19,7 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _make(function: str, kernel: Kernel, *attributes: Any) -> ExTensor:
+def allocate(function: str, kernel: Kernel, *attributes: Any) -> ExTensor:
     """Call a kernel that allocates; a size no machine has comes as a ValueError."""
     try:
         return kernel(*attributes)
@@ -48,7 +48,7 @@ def zeros(shape: Any, dtype: Any = float32) -> ExTensor:
         >>> et.zeros((2, 3)).tolist()
         [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    return _make("zeros", kernels.zeros, as_shape("zeros", "shape", shape), as_dtype("zeros", dtype))
+    return allocate("zeros", kernels.zeros, as_shape("zeros", "shape", shape), as_dtype("zeros", dtype))
 
 
 def ones(shape: Any, dtype: Any = float32) -> ExTensor:
@@ -59,7 +59,7 @@ def ones(shape: Any, dtype: Any = float32) -> ExTensor:
         >>> et.ones(3, dtype=et.int32)
         tensor([1, 1, 1], shape=(3,), dtype=int32)
     """
-    return _make("ones", kernels.full, as_shape("ones", "shape", shape), 1, as_dtype("ones", dtype))
+    return allocate("ones", kernels.full, as_shape("ones", "shape", shape), 1, as_dtype("ones", dtype))
 
 
 def empty(shape: Any, dtype: Any = float32) -> ExTensor:
@@ -70,7 +70,7 @@ def empty(shape: Any, dtype: Any = float32) -> ExTensor:
         >>> et.empty((2, 0)).shape
         (2, 0)
     """
-    return _make("empty", kernels.empty, as_shape("empty", "shape", shape), as_dtype("empty", dtype))
+    return allocate("empty", kernels.empty, as_shape("empty", "shape", shape), as_dtype("empty", dtype))
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> ExTensor:
@@ -104,7 +104,7 @@ def _filled(function: str, shape: Shape, value: Any, dtype: np.dtype[Any]) -> Ex
         if number != number or number in (float("inf"), float("-inf")):
             raise ValueError(f"[{function}] fill_value {number} has no counterpart in {dtype}")
         number = int(number)
-    return _make(function, kernels.full, shape, bool(number) if dtype == bool_ else number, dtype)
+    return allocate(function, kernels.full, shape, bool(number) if dtype == bool_ else number, dtype)
 
 
 def zeros_like(x: ExTensor, dtype: Any = None) -> ExTensor:
@@ -115,7 +115,7 @@ def zeros_like(x: ExTensor, dtype: Any = None) -> ExTensor:
         >>> et.zeros_like(et.tensor([1, 2])).tolist()
         [0, 0]
     """
-    return _make("zeros_like", kernels.zeros, *_like("zeros_like", x, dtype))
+    return allocate("zeros_like", kernels.zeros, *_like("zeros_like", x, dtype))
 
 
 def ones_like(x: ExTensor, dtype: Any = None) -> ExTensor:
@@ -127,7 +127,7 @@ def ones_like(x: ExTensor, dtype: Any = None) -> ExTensor:
         [1.0, 1.0]
     """
     shape, wanted = _like("ones_like", x, dtype)
-    return _make("ones_like", kernels.full, shape, 1, wanted)
+    return allocate("ones_like", kernels.full, shape, 1, wanted)
 
 
 def empty_like(x: ExTensor, dtype: Any = None) -> ExTensor:
@@ -138,7 +138,7 @@ def empty_like(x: ExTensor, dtype: Any = None) -> ExTensor:
         >>> et.empty_like(et.tensor([1.5, 2.5])).shape
         (2,)
     """
-    return _make("empty_like", kernels.empty, *_like("empty_like", x, dtype))
+    return allocate("empty_like", kernels.empty, *_like("empty_like", x, dtype))
 
 
 def full_like(x: ExTensor, fill_value: Any, dtype: Any = None) -> ExTensor:
@@ -183,7 +183,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Ex
     if whole and any(not -(2**63) <= n < 2**63 for n in numbers):
         raise ValueError(f"[arange] start, stop and step must fit int64, got {', '.join(map(str, numbers))}")
     wanted = (int64 if whole else float32) if dtype is None else as_dtype("arange", dtype)
-    return _make("arange", kernels.arange, *numbers, wanted)
+    return allocate("arange", kernels.arange, *numbers, wanted)
 
 
 def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = float32) -> ExTensor:
@@ -206,7 +206,7 @@ def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype:
     if count < 0:
         raise ValueError(f"[linspace] num must not be negative, got {count}")
     endpoint = as_bool("linspace", "endpoint", endpoint)
-    return _make("linspace", kernels.linspace, *ends, count, endpoint, as_dtype("linspace", dtype))
+    return allocate("linspace", kernels.linspace, *ends, count, endpoint, as_dtype("linspace", dtype))
 
 
 def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = float32) -> ExTensor:
@@ -228,7 +228,7 @@ def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = float32) -> ExTensor:
     if rows < 0 or columns < 0:
         raise ValueError(f"[eye] n and m must not be negative, got {rows} and {columns}")
     diagonal = min(max(as_int("eye", "k", k), -rows), columns)
-    return _make("eye", kernels.eye, rows, columns, diagonal, as_dtype("eye", dtype))
+    return allocate("eye", kernels.eye, rows, columns, diagonal, as_dtype("eye", dtype))
 
 
 @differentiable

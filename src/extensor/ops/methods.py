@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import describe
 from ..tensor import ExTensor
+from .indexing import At
 
 _OPERANDS = (ExTensor, np.ndarray, np.generic, bool, int, float, list, tuple)
 
@@ -64,7 +65,9 @@ def _logical(function: Callable[..., Any], symbol: str) -> Callable[..., Any]:
     def checked(*operands: Any) -> Any:
         for value in operands:
             if not isinstance(value, (bool, np.bool_)) and getattr(value, "dtype", None) != np.bool_:
-                raise TypeError(f"[{symbol}] works on boolean tensors, got {describe(value)}; compare first, e.g. x > 0")
+                raise TypeError(
+                    f"[{symbol}] works on boolean tensors, got {describe(value)}; compare first, e.g. x > 0"
+                )
         return function(*operands)
 
     return checked
@@ -108,9 +111,12 @@ def attach(functions: Mapping[str, Any]) -> None:
             setattr(ExTensor, name, _varargs(functions[name], name))
     if "transpose" in functions:
         transpose = functions["transpose"]
-        ExTensor.transpose = lambda self, *axes: transpose(self, (axes[0] if len(axes) == 1 else axes) or None)
-        ExTensor.T = property(lambda self: transpose(self))
+        ExTensor.transpose = lambda self, *axes: transpose(
+            self, (axes[0] if len(axes) == 1 else axes) or None
+        )
+        ExTensor.T = property(transpose)
     if "swapaxes" in functions:
         ExTensor.mT = property(lambda self: functions["swapaxes"](self, -1, -2))
     if "index" in functions:
         ExTensor.__getitem__ = functions["index"]
+        ExTensor.at = property(At)

@@ -1,0 +1,53 @@
+"""Several tensors into one, one into several, and one repeated."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from ..dispatch import kernel
+
+__all__ = ["concatenate", "pad_constant", "split", "stack", "tile"]
+
+
+@kernel(exact=True)
+def concatenate(tensors, axis, dtype):
+    """The elements arrive in the result's dtype."""
+    return np.concatenate(tensors, axis, dtype=dtype)
+
+
+@kernel(exact=True)
+def stack(tensors, axis, dtype):
+    return np.stack(tensors, axis, dtype=dtype)
+
+
+@kernel(exact=True)
+def split(x, bounds, axis):
+    """Views of ``x`` between neighbouring ``bounds`` along ``axis``; the bounds run from 0 to its length."""
+    before = (slice(None),) * axis
+    return [x[(*before, slice(low, high))] for low, high in pairwise(bounds)]
+
+
+@kernel(exact=True)
+def tile(x, reps):
+    """One repetition count per axis of ``x``."""
+    interleaved = [n for pair in zip(reps, x.shape) for n in pair]
+    axes = x.reshape([n for length in x.shape for n in (1, length)])
+    return np.broadcast_to(axes, interleaved).reshape([r * n for r, n in zip(reps, x.shape)])
+
+
+@kernel(exact=True)
+def pad_constant(x, widths, values):
+    """(before, after) widths and values per axis; where two axes pad the same corner the later one decides."""
+    out = np.empty([n + before + after for n, (before, after) in zip(x.shape, widths)], x.dtype)
+    inner = [slice(before, before + n) for n, (before, _) in zip(x.shape, widths)]
+    out[(*inner, ...)] = x
+    for axis, ((before, _), (low, high)) in enumerate(zip(widths, values)):
+        # axes before this one are already padded, axes after it are still bare
+        region = [slice(None)] * axis + [slice(None)] + inner[axis + 1 :]
+        region[axis] = slice(0, before)
+        out[tuple(region)] = low
+        region[axis] = slice(before + x.shape[axis], None)
+        out[tuple(region)] = high
+    return out
