@@ -6,13 +6,13 @@ tests and the edge table all walk the same rows (:mod:`extensor.testing.samples`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Case", "Domain", "Draw", "Edge", "Pair", "at", "binary", "unary"]
+__all__ = ["Case", "Domain", "Draw", "Edge", "Pair", "at", "binary", "kinks", "ties", "unary"]
 
 # 0-d, empty, one element, odd lengths, several axes, longer than any vector register
 SHAPES: tuple[tuple[int, ...], ...] = ((), (0,), (1,), (7,), (3, 4), (2, 0, 3), (2, 3, 5), (33,))
@@ -39,7 +39,7 @@ POSITIVE = Domain(0.3, 4.0)
 class Draw:
     """A seeded source of float64 arrays; what it makes depends on the seed alone."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int | Sequence[int]) -> None:
         self.rng = np.random.default_rng(seed)
 
     def values(self, shape: Sequence[int] | int, domain: Domain = REAL) -> np.ndarray:
@@ -71,24 +71,41 @@ class Case:
     __slots__ = ("args", "kwargs")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.args = args
-        self.kwargs = kwargs
+        self.args = tuple(map(_as_array, args))
+        self.kwargs = {name: _as_array(value) for name, value in kwargs.items()}
 
     def __repr__(self) -> str:
         parts = [*map(_brief, self.args), *(f"{k}={_brief(v)}" for k, v in self.kwargs.items())]
         return f"({', '.join(parts)})"
 
 
+def _as_array(value: Any) -> Any:
+    """NumPy makes numbers of 0-d arrays wherever it can; a sample stays an array."""
+    return np.asarray(value) if isinstance(value, np.floating) else value
+
+
 def _brief(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_brief, value))}]"
     return f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else repr(value)
 
 
 @dataclass(frozen=True)
 class Edge:
-    """A point worth publishing: a label for people, and the call. ``grad_output`` is 1 everywhere."""
+    """A point worth publishing: a label for people, and the call. ``grad_output`` is 1 everywhere.
+
+    Attributes:
+        label: what is special about the point.
+        case: the call.
+        expect: the gradients that must come out, one (nested list of) numbers per input; None leaves them to
+            the table in the docs.
+        elementwise: whether the same must come out at every position of a tensor that repeats the point.
+    """
 
     label: str
     case: Case
+    expect: tuple[Any, ...] | None = None
+    elementwise: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,13 +147,24 @@ def binary(a: Domain = REAL, b: Domain = REAL, **options: Any) -> Callable[[Draw
 
 def at(*points: float | tuple[float, ...], **options: Any) -> tuple[Edge, ...]:
     """Edges of an elementwise function at scalar points, or at tuples of them for several inputs."""
-    edges = []
-    for point in points:
-        values = point if isinstance(point, tuple) else (point,)
-        label = ", ".join(_number(v) for v in values)
-        edges.append(Edge(label, Case(*(np.array(v, np.float64) for v in values), **options)))
-    return tuple(edges)
+    return tuple(_edge(point, options, None) for point in points)
 
 
-def _number(value: float) -> str:
-    return f"{value:g}"
+def kinks(gradients: Mapping[float | tuple[float, ...], float | tuple[float, ...]], **options: Any) -> tuple[Edge, ...]:
+    """Edges of an elementwise function with the gradient that must come out: ``{point: gradient}``."""
+    return tuple(_edge(point, options, _tuple(expect)) for point, expect in gradients.items())
+
+
+def ties(label: str, case: Case, *expect: Any) -> tuple[Edge, ...]:
+    """One edge of a function of whole tensors, with the gradient of each input that must come out."""
+    return (Edge(label, case, expect),)
+
+
+def _edge(point: float | tuple[float, ...], options: dict[str, Any], expect: tuple[Any, ...] | None) -> Edge:
+    values = _tuple(point)
+    label = ", ".join(f"{v:g}" for v in values)
+    return Edge(label, Case(*(np.array(v, np.float64) for v in values), **options), expect, elementwise=True)
+
+
+def _tuple(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)

@@ -1,0 +1,192 @@
+"""``extensor verify``: every gradient, checked numerically on this machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import asdict
+from fnmatch import fnmatchcase
+from typing import Any
+
+import click
+from rich.console import Console, Group
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from ..testing.tolerances import TOLERANCES
+from ..testing.user_pairs import user_subjects
+from ..testing.verifier import DTYPES, Failure, Subject, Verdict, library_subjects, verify
+
+__all__ = ["command"]
+
+
+@click.command("verify")
+@click.argument("files", nargs=-1, metavar="[FILE.py]...", type=click.Path(dir_okay=False))
+@click.option("--only", multiple=True, metavar="NAME", help="Functions or families to check; globs work. Repeatable.")
+@click.option(
+    "--dtype",
+    "dtypes",
+    multiple=True,
+    type=click.Choice(list(DTYPES)),
+    default=("float64", "float32", "float16"),
+    help="Repeatable. Default: float64 float32 float16.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the sample inputs. Default: 0.")
+@click.option("--json", "as_json", is_flag=True, help="Write the result as JSON to stdout.")
+def command(files: tuple[str, ...], only: tuple[str, ...], dtypes: tuple[str, ...], seed: int, as_json: bool) -> None:
+    """Check every gradient numerically, on this machine.
+
+    Each backward function is compared with central differences in float64, and in the narrower dtypes with the
+    float64 result; upstream gradients are random. Exits with 1 if a gradient is wrong.
+
+    With FILE.py, checks the @differentiable functions that this file defines instead of those of ExTensor.
+    """
+    subjects = _choose(files, only)
+    dtypes = tuple(dict.fromkeys(dtypes))
+    started = time.perf_counter()
+    verdicts = _run(subjects, dtypes, seed)
+    seconds = time.perf_counter() - started
+    if as_json:
+        click.echo(json.dumps(_as_data(verdicts, dtypes, seed, seconds), indent=2))
+    else:
+        _show(verdicts, dtypes, seed, seconds)
+    sys.exit(0 if all(verdict.passed for verdict in verdicts) else 1)
+
+
+def _choose(files: Iterable[str], only: tuple[str, ...]) -> list[Subject]:
+    try:
+        subjects = [subject for path in files for subject in user_subjects(path)] if files else library_subjects()
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+    for pattern in only:
+        if not any(_matches(subject, pattern) for subject in subjects):
+            raise click.BadParameter(
+                f"nothing is called {pattern!r}; there are: {', '.join(subject.name for subject in subjects)}",
+                param_hint="--only",
+            )
+    return [s for s in subjects if not only or any(_matches(s, pattern) for pattern in only)]
+
+
+def _matches(subject: Subject, pattern: str) -> bool:
+    return fnmatchcase(subject.name, pattern.removesuffix("_backward")) or fnmatchcase(subject.family, pattern)
+
+
+def _run(subjects: list[Subject], dtypes: tuple[str, ...], seed: int) -> list[Verdict]:
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description:<24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=len(subjects))
+        verdicts = []
+        results = verify(subjects, dtypes, seed)
+        for subject in subjects:
+            progress.update(task, description=subject.name)
+            verdicts.append(next(results))
+            progress.advance(task)
+    return verdicts
+
+
+# For machines
+
+
+def _as_data(verdicts: list[Verdict], dtypes: tuple[str, ...], seed: int, seconds: float) -> dict[str, Any]:
+    return {
+        "passed": all(verdict.passed for verdict in verdicts),
+        "seed": seed,
+        "dtypes": {
+            name: {"rtol": TOLERANCES[DTYPES[name]].rtol, "atol": TOLERANCES[DTYPES[name]].atol} for name in dtypes
+        },
+        "seconds": round(seconds, 3),
+        "functions": [
+            {
+                "name": verdict.name,
+                "family": verdict.family,
+                "cases": verdict.cases,
+                "worst_relative_error": {name: _finite(error) for name, error in verdict.worst.items()},
+                "passed": verdict.passed,
+                "failures": [
+                    {name: _finite(value) for name, value in asdict(failure).items()} for failure in verdict.failures
+                ],
+            }
+            for verdict in verdicts
+        ],
+    }
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no inf and no nan."""
+    return str(value) if isinstance(value, float) and not abs(value) < float("inf") else value
+
+
+# For people
+
+
+def _show(verdicts: list[Verdict], dtypes: tuple[str, ...], seed: int, seconds: float) -> None:
+    console = Console(highlight=False)
+    console.print(_table(verdicts, dtypes))
+    failed = [verdict for verdict in verdicts if not verdict.passed]
+    for verdict in failed:
+        console.print()
+        console.print(_explanation(verdict))
+    console.print()
+    console.print(_summary(verdicts, failed, dtypes, seed, seconds))
+
+
+def _table(verdicts: list[Verdict], dtypes: tuple[str, ...]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", collapse_padding=True)
+    table.add_column("function", no_wrap=True, min_width=22)
+    table.add_column("cases", justify="right")
+    for name in dtypes:
+        table.add_column(name, justify="right", min_width=8)
+    table.add_column("verdict")
+    family = None
+    for verdict in verdicts:
+        if verdict.family != family:
+            if family is not None:
+                table.add_row()
+            table.add_row(Text(verdict.family, style="cyan"))
+            family = verdict.family
+        errors = [_error(verdict, name) for name in dtypes]
+        mark = Text("right", style="green") if verdict.passed else Text("WRONG", style="bold red")
+        table.add_row(f"  {verdict.name}", str(verdict.cases), *errors, mark)
+    return table
+
+
+def _error(verdict: Verdict, dtype: str) -> Text:
+    error = verdict.worst.get(dtype, 0.0)
+    limit = TOLERANCES[DTYPES[dtype]].limit
+    return Text("0" if error == 0 else f"{error:.1e}", style="red" if error > limit else "dim" if error == 0 else "")
+
+
+def _explanation(verdict: Verdict) -> Panel:
+    if not verdict.failures:
+        return Panel("no sample of it could be compared", title=verdict.name, title_align="left", border_style="red")
+    first, *others = verdict.failures
+    parts: list[Any] = [_sentence(first)]
+    if first.snippet:
+        parts.append(Padding(Syntax(first.snippet, "python", theme="ansi_dark", word_wrap=True), (1, 0, 0, 2)))
+    if others:
+        more = "1 more case fails" if len(others) == 1 else f"{len(others)} more cases fail"
+        parts.append(Padding(Text(f"{more}; --json lists them all", style="dim"), (1, 0, 0, 0)))
+    return Panel(Group(*parts), title=verdict.name, title_align="left", border_style="red")
+
+
+def _sentence(failure: Failure) -> Text:
+    where = f"{failure.dtype} {failure.case}".strip()
+    return Text.assemble((f"{where}\n", "dim"), failure.message)
+
+
+def _summary(
+    verdicts: list[Verdict], failed: list[Verdict], dtypes: tuple[str, ...], seed: int, seconds: float
+) -> Text:
+    cases = sum(verdict.cases for verdict in verdicts)
+    done = f"{len(verdicts)} pairs, {cases:,} cases, {', '.join(dtypes)}, seed {seed}, {seconds:.1f} s"
+    if failed:
+        names = ", ".join(verdict.name for verdict in failed)
+        return Text.assemble((f"{len(failed)} wrong: {names}\n", "bold red"), (done, "dim"))
+    return Text.assemble(("Every gradient is right.\n", "bold green"), (done, "dim"))
