@@ -169,10 +169,7 @@ def logsumexp(x, axes, keepdims):
 
 @kernel
 def logsumexp_backward(g, x, axes, keepdims):
-    total = log_of_sum(x, axes)
-    # a slice that is all -inf has no probabilities to divide: its gradient is 0
-    shares = np.exp(wide(x) - np.where(total == -np.inf, 0.0, total))
-    return narrowed(spread(wide(g), x.shape, axes) * shares, x)
+    return narrowed(spread(wide(g), x.shape, axes) * np.exp(wide(x) - log_of_sum(x, axes)), x)
 
 
 @kernel

@@ -1,0 +1,237 @@
+"""Sorting and the largest elements with their gradients; searching, testing and counting, which have none.
+
+Sorting is stable and treats nan as larger than every number.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import kernels
+from ..graph import differentiable, fused
+from ..kernels import Kernel
+from ..tensor import ExTensor
+from ._checks import as_axes, as_axis, as_bool, as_grad, as_int, as_tensor, differentiable_input
+from .casting import cast_like
+
+__all__ = [
+    "sort", "sort_backward", "top_k", "top_k_backward",
+    "argsort", "argmax", "argmin", "any", "all", "count_nonzero",
+]  # fmt: skip
+
+Axis = int | tuple[int, ...] | None
+
+
+def _along(function: str, axis: Any, ndim: int) -> int | None:
+    return None if axis is None else as_axis(function, axis, ndim)
+
+
+@differentiable
+def sort(x: ExTensor, axis: int | None = -1) -> ExTensor:
+    """The elements in ascending order along ``axis``, nan last.
+
+    Args:
+        x: any tensor.
+        axis: the axis to sort along, the last by default; None sorts the flattened tensor.
+
+    Example:
+        >>> import extensor as et
+        >>> et.sort(et.tensor([3.0, 1.0, 2.0])).tolist()
+        [1.0, 2.0, 3.0]
+    """
+    x = as_tensor("sort", "x", x)
+    return kernels.sort(x, _along("sort", axis, x.ndim))
+
+
+def _sort_formula(g: ExTensor, x: ExTensor, axis: int | None = -1) -> ExTensor:
+    along = 0 if axis is None else axis
+    order = np.argsort(x._array, axis, kind="stable")
+    return g.take_along_axis(ExTensor(np.argsort(order, along)), along).reshape(x.shape)
+
+
+@fused(_sort_formula)
+def sort_backward(grad_output: ExTensor, x: ExTensor, axis: int | None = -1) -> ExTensor:
+    """Gradient of :func:`sort`: each element gets the gradient of the place it was sorted to.
+
+    dx[order] = dy,  order = argsort(x);  of equal elements the first comes first
+
+    Args:
+        grad_output: the gradient of the sorted tensor.
+        x: the input.
+        axis: as given to :func:`sort`.
+
+    Example:
+        >>> import extensor as et
+        >>> et.sort_backward(et.tensor([10.0, 20.0, 30.0]), et.tensor([3.0, 1.0, 2.0])).tolist()
+        [30.0, 10.0, 20.0]
+    """
+    x = differentiable_input("sort_backward", "x", x)
+    along = _along("sort_backward", axis, x.ndim)
+    grad = as_grad("sort_backward", grad_output, (x.size,) if along is None else x.shape)
+    return cast_like(kernels.sort_backward(grad, x, along), x)  # type: ignore[return-value]
+
+
+def _top(function: str, x: ExTensor, k: Any, axis: Any) -> tuple[int, int]:
+    """``k`` and ``axis``, checked against the shape of ``x``."""
+    along, k = as_axis(function, axis, x.ndim), as_int(function, "k", k)
+    if not 0 <= k <= x.shape[along]:
+        raise ValueError(f"[{function}] k must be between 0 and {x.shape[along]}, the length of axis {axis}; got {k}")
+    return k, along
+
+
+@differentiable
+def top_k(x: ExTensor, k: int, axis: int = -1) -> ExTensor:
+    """The ``k`` largest elements along ``axis``, the largest first; nan counts as larger than every number.
+
+    Args:
+        x: any tensor.
+        k: how many, at most the length of the axis.
+        axis: the axis to search, the last by default.
+
+    Example:
+        >>> import extensor as et
+        >>> et.top_k(et.tensor([3.0, 1.0, 4.0, 2.0]), 2).tolist()
+        [4.0, 3.0]
+    """
+    x = as_tensor("top_k", "x", x)
+    return kernels.top_k(x, *_top("top_k", x, k, axis))
+
+
+def _top_k_formula(g: ExTensor, x: ExTensor, k: int, axis: int = -1) -> ExTensor:
+    along = axis % x.ndim
+    order = np.flip(x.shape[along] - 1 - np.argsort(np.flip(x._array, along), along, kind="stable"), along)
+    zeros = [(0, x.shape[along] - k if i == along else 0) for i in range(x.ndim)]
+    return g.pad(zeros).take_along_axis(ExTensor(np.argsort(order, along)), along)
+
+
+@fused(_top_k_formula)
+def top_k_backward(grad_output: ExTensor, x: ExTensor, k: int, axis: int = -1) -> ExTensor:
+    """Gradient of :func:`top_k`: the elements that were taken get the gradient of their place, the others 0.
+
+    Of equal elements the first is taken first.
+
+    Args:
+        grad_output: the gradient of the largest elements.
+        x: the input.
+        k, axis: as given to :func:`top_k`.
+
+    Example:
+        >>> import extensor as et
+        >>> et.top_k_backward(et.tensor([10.0, 20.0]), et.tensor([3.0, 1.0, 4.0, 2.0]), 2).tolist()
+        [20.0, 0.0, 10.0, 0.0]
+    """
+    x = differentiable_input("top_k_backward", "x", x)
+    k, along = _top("top_k_backward", x, k, axis)
+    grad = as_grad("top_k_backward", grad_output, (*x.shape[:along], k, *x.shape[along + 1 :]))
+    return cast_like(kernels.top_k_backward(grad, x, k, along), x)  # type: ignore[return-value]
+
+
+def argsort(x: ExTensor, axis: int | None = -1) -> ExTensor:
+    """The indices that sort ``x`` along ``axis``; equal elements keep their order, nan comes last.
+
+    Args:
+        x: any tensor.
+        axis: the axis to sort along, the last by default; None sorts the flattened tensor.
+
+    Example:
+        >>> import extensor as et
+        >>> et.argsort(et.tensor([3.0, 1.0, 2.0])).tolist()
+        [1, 2, 0]
+    """
+    x = as_tensor("argsort", "x", x)
+    return kernels.argsort(x, _along("argsort", axis, x.ndim))
+
+
+def _search(function: str, kernel: Kernel, x: Any, axis: int | None, keepdims: bool) -> ExTensor:
+    x = as_tensor(function, "x", x)
+    along = _along(function, axis, x.ndim)
+    if not (x.size if along is None else x.shape[along]):
+        raise ValueError(f"[{function}] x of shape {x.shape} has no elements along axis {axis}, so no extreme one")
+    return kernel(x, along, as_bool(function, "keepdims", keepdims))
+
+
+def argmax(x: ExTensor, axis: int | None = None, keepdims: bool = False) -> ExTensor:
+    """The index of the largest element along ``axis``: the first of equal ones, the first nan if there is one.
+
+    Args:
+        x: any tensor.
+        axis: the axis to search; None for the index into the flattened tensor.
+        keepdims: keep the searched axis with length 1.
+
+    Example:
+        >>> import extensor as et
+        >>> et.argmax(et.tensor([[1.0, 5.0], [4.0, 2.0]]), axis=1).tolist()
+        [1, 0]
+    """
+    return _search("argmax", kernels.argmax, x, axis, keepdims)
+
+
+def argmin(x: ExTensor, axis: int | None = None, keepdims: bool = False) -> ExTensor:
+    """The index of the smallest element along ``axis``: the first of equal ones, the first nan if there is one.
+
+    Args:
+        x: any tensor.
+        axis: the axis to search; None for the index into the flattened tensor.
+        keepdims: keep the searched axis with length 1.
+
+    Example:
+        >>> import extensor as et
+        >>> et.argmin(et.tensor([[1.0, 5.0], [4.0, 2.0]]), axis=1).tolist()
+        [0, 1]
+    """
+    return _search("argmin", kernels.argmin, x, axis, keepdims)
+
+
+def _test(function: str, kernel: Kernel, x: Any, axis: Axis, keepdims: bool) -> ExTensor:
+    x = as_tensor(function, "x", x)
+    return kernel(x, as_axes(function, axis, x.ndim), as_bool(function, "keepdims", keepdims))
+
+
+def any(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
+    """Whether an element over ``axis`` is true (not zero); nan is true, nothing at all is false.
+
+    Args:
+        x: any tensor.
+        axis: the axis or axes to test; None for all.
+        keepdims: keep the tested axes with length 1.
+
+    Example:
+        >>> import extensor as et
+        >>> et.any(et.tensor([[True, False], [False, False]]), axis=1).tolist()
+        [True, False]
+    """
+    return _test("any", kernels.any, x, axis, keepdims)
+
+
+def all(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
+    """Whether every element over ``axis`` is true (not zero); nan is true, and so is nothing at all.
+
+    Args:
+        x: any tensor.
+        axis: the axis or axes to test; None for all.
+        keepdims: keep the tested axes with length 1.
+
+    Example:
+        >>> import extensor as et
+        >>> et.all(et.tensor([[True, True], [True, False]]), axis=1).tolist()
+        [True, False]
+    """
+    return _test("all", kernels.all, x, axis, keepdims)
+
+
+def count_nonzero(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
+    """How many elements over ``axis`` are not zero, in int64.
+
+    Args:
+        x: any tensor.
+        axis: the axis or axes to count over; None for all.
+        keepdims: keep the counted axes with length 1.
+
+    Example:
+        >>> import extensor as et
+        >>> et.count_nonzero(et.tensor([0.0, 1.0, -2.0])).item()
+        2
+    """
+    return _test("count_nonzero", kernels.count_nonzero, x, axis, keepdims)
