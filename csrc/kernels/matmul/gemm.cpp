@@ -3,9 +3,8 @@
 //   for each block of rows of A that stays in the second-level cache           (block_rows)
 //     for each block of K                                                      (block_k)
 //       1. pack the block of A in panels of the register tile's height, if it is read often enough to pay
-//       2. for each group of column panels of B:
-//            pack the group where B is not readable as it lies
-//            for each panel, for each panel of A: one register tile
+//       2. for each panel of B: pack it, if it is read often or does not lie along its rows;
+//            for each panel of A: one register tile
 //
 // Compiled once per instruction set.
 #include "core/memory.hpp"
@@ -16,14 +15,14 @@
 namespace extensor::EXTENSOR_ISA {
 namespace {
 
-// A panel of B (block_k x panel) and one of A share the first-level cache; block_rows x block_k of A and a
-// group of panels of B share the second.
-constexpr int64_t block_k = 256;
+// A panel of B (block_k x panel) and one of A share the first-level cache; block_rows x block_k of A stay in the second.
+constexpr int64_t block_k = 384;
 template <class T>
-constexpr int64_t block_rows = (sizeof(T) == 4 ? 40 : 20) * 6;
-constexpr int group_panels = 8;
+constexpr int64_t block_rows = (sizeof(T) == 4 ? 300 : 150);
 // Up to this many rows, scalar products beat transposing B.
 constexpr int64_t dot_rows = 9;
+
+constexpr int group = 4;
 
 constexpr int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -54,12 +53,21 @@ struct Layout {
 
 template <class T>
 Layout<T> choose_layout(const Product<T>& x) {
+  constexpr int panel = panel_width<T>;
+  // Rows of B a multiple of 512 bytes apart fall on few places of the first-level cache and push each other out.
+  const int64_t b_step = x.b_row * int64_t(sizeof(T));
+  const bool crowded = x.k > 16 && b_step % 512 == 0;
+  const bool spread = x.k * b_step > 32 * 1024;
   Layout<T> layout;
-  // Far apart rows fall on few places of the cache; packing pays from a few uses on.
-  const bool b_is_spread = x.k > 16 && x.b_row * int64_t(sizeof(T)) >= 512;
-  layout.pack_b = x.b_col != 1 || (b_is_spread && x.m > 2 * max_rows);
-  layout.pack_a = x.n > 4 * panel_width<T> && x.m > max_rows && x.k > 16;
+  layout.pack_b = x.b_col != 1 || (crowded && x.m > max_rows) || (spread && x.m > 10 * max_rows);
+  layout.pack_a = x.m > 10 * max_rows && x.n >= (x.a_col == 1 ? 24 : 12) * panel && x.k > 16;
   return layout;
+}
+
+// K-blocks of equal depth. It decides how sums are rounded, so it depends on k alone.
+inline int64_t choose_depth(int64_t k) {
+  const int64_t blocks = ceil_div(k, block_k);
+  return ceil_div(ceil_div(k, blocks), 8) * 8;
 }
 
 template <class T>
@@ -85,18 +93,18 @@ class Workspace {
 template <class T>
 void multiply_rectangle(const Product<T>& x, Layout<T> layout, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
   constexpr int panel = panel_width<T>;
-  const int64_t rows = min_of(i1 - i0, block_rows<T>), depth = min_of(x.k, block_k);
+  const int64_t rows = min_of(i1 - i0, block_rows<T>), depth = choose_depth(x.k);
   const int64_t a_room = layout.pack_a ? ceil_div(rows * depth, 16) * 16 + 64 : 0;
-  const int64_t panels = layout.pack_b ? min_of(group_panels, ceil_div(j1 - j0, panel)) : 1;
-  Workspace<T> workspace(a_room + panels * panel * depth);
+  const bool groups = layout.pack_b && x.b_col == 1 && j1 - j0 >= group * panel;
+  Workspace<T> workspace(a_room + (groups ? group : 1) * panel * depth);
   T* const packed_a = workspace.data();
   T* const packed_b = workspace.data() + a_room;
 
   for (int64_t i_block = i0; i_block < i1; i_block += block_rows<T>) {
     const int64_t i_end = min_of(i1, i_block + block_rows<T>);
-    for (int64_t p = 0; p < x.k; p += block_k) {
+    for (int64_t p = 0; p < x.k; p += depth) {
       Tile<T> tile;
-      tile.k = min_of(x.k - p, block_k);
+      tile.k = min_of(x.k - p, depth);
       tile.c_row = x.c_row;
       tile.add_to_c = x.accumulate || p > 0;
       tile.last = p + tile.k == x.k;
@@ -105,44 +113,111 @@ void multiply_rectangle(const Product<T>& x, Layout<T> layout, int64_t i0, int64
         T* to = packed_a;
         for (int64_t i = i_block; i < i_end;) {
           const int height = next_rows(i_end - i);
-          pack_panel_a(tile.k, height, x.a + i * x.a_row + p * x.a_col, x.a_row, x.a_col, to);
+          pack_panel_a(tile.k, height, x.m - i, x.a + i * x.a_row + p * x.a_col, x.a_row, x.a_col, to);
           to += height * tile.k;
           i += height;
         }
       }
-      for (int64_t j_group = j0; j_group < j1; j_group += panels * panel) {
-        const int64_t j_end = min_of(j1, j_group + panels * panel);
-        for (int64_t j = j_group; j < j_end; j += panel) {
-          const int columns = int(min_of(panel, j1 - j));
-          const T* b = x.b + p * x.b_row + j * x.b_col;
-          tile.b = b;
-          tile.b_row = x.b_row;
-          if (layout.pack_b || columns < panel) {
-            T* to = packed_b + (layout.pack_b ? (j - j_group) * tile.k : 0);
-            pack_panel_b(tile.k, columns, b, x.b_row, x.b_col, to);
-            tile.b = to;
-            tile.b_row = panel;
+      int ready = 0;  // panels of the packed group that are used up
+      for (int64_t j = j0; j < j1; j += panel) {
+        tile.columns = int(min_of(panel, j1 - j));
+        tile.b = x.b + p * x.b_row + j * x.b_col;
+        tile.b_row = x.b_row;
+        if (layout.pack_b && x.b_col == 1 && j1 - (j - ready * panel) >= group * panel) {
+          if (ready == 0) pack_panels_b<T, group>(tile.k, tile.b, x.b_row, packed_b);
+          tile.b = packed_b + ready * panel * tile.k;
+          tile.b_row = panel;
+          ready = (ready + 1) % group;
+        } else if (layout.pack_b || tile.columns < panel) {
+          pack_panel_b(tile.k, tile.columns, tile.b, x.b_row, x.b_col, packed_b);
+          tile.b = packed_b;
+          tile.b_row = panel;
+        }
+        tile.column_bias = x.column_bias ? x.column_bias + j : nullptr;
+        tile.a = packed_a;
+        tile.a_row = x.a_row;
+        tile.a_col = x.a_col;
+        for (int64_t i = i_block; i < i_end;) {
+          const int height = next_rows(i_end - i);
+          tile.c = x.c + i * x.c_row + j;
+          tile.row_bias = x.row_bias ? x.row_bias + i : nullptr;
+          if (layout.pack_a) {
+            Tiles<T, true>::of_rows[height](tile);
+            tile.a += height * tile.k;
+          } else {
+            tile.a = x.a + i * x.a_row + p * x.a_col;
+            Tiles<T, false>::of_rows[height](tile);
           }
-          tile.columns = columns;
-          tile.column_bias = x.column_bias ? x.column_bias + j : nullptr;
-          tile.a = packed_a;
-          tile.a_row = x.a_row;
-          tile.a_col = x.a_col;
-          for (int64_t i = i_block; i < i_end;) {
-            const int height = next_rows(i_end - i);
-            tile.c = x.c + i * x.c_row + j;
-            tile.row_bias = x.row_bias ? x.row_bias + i : nullptr;
-            if (layout.pack_a) {
-              Tiles<T, true>::of_rows[height](tile);
-              tile.a += height * tile.k;
-            } else {
-              tile.a = x.a + i * x.a_row + p * x.a_col;
-              Tiles<T, false>::of_rows[height](tile);
-            }
-            i += height;
-          }
+          i += height;
         }
       }
+    }
+  }
+}
+
+// One row: C[j0:j1] = a @ B. Rows of B are read in long pieces, several at a time, and the sums wait in a small
+// buffer; each is the same chain of multiply-adds as in the register tile.
+// sums += a[0] * b[0, :] + a[1] * b[1, :] + ..., in this order.
+template <class T, int Rows>
+void add_rows(const T* a, int64_t a_col, const T* b, int64_t b_row, int whole, int count, T* sums) {
+  Vec<T> av[Rows];
+  for (int r = 0; r < Rows; ++r) av[r] = broadcast(a[r * a_col]);
+  for (int i = 0; i < whole; i += Vec<T>::lanes) {
+    Vec<T> sum = load(sums + i);
+    for (int r = 0; r < Rows; ++r) sum = fma(av[r], load(b + r * b_row + i), sum);
+    store(sums + i, sum);
+  }
+  if (whole < count) {
+    Vec<T> sum = load_first(sums + whole, count - whole);
+    for (int r = 0; r < Rows; ++r) sum = fma(av[r], load_first(b + r * b_row + whole, count - whole), sum);
+    store_first(sums + whole, sum, count - whole);
+  }
+}
+
+// Bias and activation for one row of sums that lie in memory, then C.
+template <class T>
+void finish_row(const Tile<T>& tile, const T* sums) {
+  constexpr int lanes = Vec<T>::lanes;
+  for (int j = 0; j < tile.columns; j += lanes) {
+    const int count = int(min_of(lanes, tile.columns - j));
+    Vec<T> sum = load_first(sums + j, count);
+    if (tile.add_to_c) sum = sum + load_first(tile.c + j, count);
+    sum = finish(sum, tile, tile.column_bias ? load_first(tile.column_bias + j, count) : Vec<T>(0.0),
+                 tile.row_bias ? *tile.row_bias : T(0));
+    store_first(tile.c + j, sum, count);
+  }
+}
+
+template <class T>
+void multiply_one_row(const Product<T>& x, int64_t j0, int64_t j1) {
+  constexpr int lanes = Vec<T>::lanes, together = 8;
+  constexpr int64_t piece = 4096 / sizeof(T);
+  const int64_t depth = choose_depth(x.k);
+  T sums[piece];
+  for (int64_t j = j0; j < j1; j += piece) {
+    const int count = int(min_of(piece, j1 - j)), whole = count / lanes * lanes;
+    for (int64_t p = 0; p < x.k; p += depth) {
+      const int64_t end = min_of(x.k, p + depth);
+      for (int i = 0; i < count; ++i) sums[i] = T(0);
+      for (int64_t q = p; q < end;) {
+        const T* a = x.a + q * x.a_col;
+        const T* b = x.b + q * x.b_row + j;
+        if (q + together <= end) {
+          add_rows<T, together>(a, x.a_col, b, x.b_row, whole, count, sums);
+          q += together;
+        } else {
+          add_rows<T, 1>(a, x.a_col, b, x.b_row, whole, count, sums);
+          q += 1;
+        }
+      }
+      Tile<T> tile;
+      tile.c = x.c + j;
+      tile.columns = count;
+      tile.add_to_c = x.accumulate || p > 0;
+      tile.column_bias = end == x.k && x.column_bias ? x.column_bias + j : nullptr;
+      tile.row_bias = end == x.k ? x.row_bias : nullptr;
+      tile.activation = end == x.k ? x.activation : Activation::none;
+      finish_row(tile, sums);
     }
   }
 }
@@ -153,13 +228,15 @@ void multiply_few_rows(const Product<T>& x, int64_t j0, int64_t j1) {
   static constexpr TileFunction<T> wide_tiles[] = {nullptr, multiply_tile<T, 1, 8, false>, multiply_tile<T, 2, 6, false>,
                                                    multiply_tile<T, 3, 4, false>};
   static constexpr int wide_vectors[] = {0, 8, 6, 4};
+  if (x.m == 1 && x.n >= 32 * Vec<T>::lanes) return multiply_one_row(x, j0, j1);
   const int wide = wide_vectors[x.m] * Vec<T>::lanes;
   int64_t j = j0;
+  const int64_t depth = choose_depth(x.k);
   for (; j + wide <= j1; j += wide) {
-    for (int64_t p = 0; p < x.k; p += block_k) {
-      const int64_t depth = min_of(x.k - p, block_k);
-      wide_tiles[x.m]({depth, x.a + p * x.a_col, x.a_row, x.a_col, x.b + p * x.b_row + j, x.b_row, x.c + j, x.c_row, wide,
-                       x.accumulate || p > 0, p + depth == x.k, x.column_bias ? x.column_bias + j : nullptr, x.row_bias,
+    for (int64_t p = 0; p < x.k; p += depth) {
+      const int64_t steps = min_of(x.k - p, depth);
+      wide_tiles[x.m]({steps, x.a + p * x.a_col, x.a_row, x.a_col, x.b + p * x.b_row + j, x.b_row, x.c + j, x.c_row, wide,
+                       x.accumulate || p > 0, p + steps == x.k, x.column_bias ? x.column_bias + j : nullptr, x.row_bias,
                        x.activation});
     }
   }
@@ -315,6 +392,21 @@ void copy_strided(int64_t rows, int64_t columns, const T* from, int64_t row, int
     for (int64_t j = 0; j < columns; ++j) to[i * columns + j] = from[i * row + j * column];
 }
 
+// k == 1 and nothing to add: every row of C is a multiple of the row of B.
+template <class T>
+void multiply_outer(const Product<T>& x) {
+  constexpr int lanes = Vec<T>::lanes;
+  parallel_for(x.m, double(x.n) * sizeof(T) / 20, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Vec<T> a = broadcast(x.a[i * x.a_row]);
+      T* c = x.c + i * x.c_row;
+      int64_t j = 0;
+      for (; j + lanes <= x.n; j += lanes) store(c + j, a * load(x.b + j));
+      if (j < x.n) store_first(c + j, a * load_first(x.b + j, int(x.n - j)), int(x.n - j));
+    }
+  });
+}
+
 template <class T>
 void multiply(const Product<T>& x) {
   if (x.m == 0 || x.n == 0) return;
@@ -331,6 +423,9 @@ void multiply(const Product<T>& x) {
     return multiply(Product<T>{1, x.m, x.k, x.b, 1, x.b_row, x.a, x.a_col, x.a_row, x.c, x.m, x.accumulate, x.row_bias,
                                x.column_bias, x.activation});
   }
+  if (x.k == 1 && x.b_col == 1 && x.n >= Vec<T>::lanes && !x.accumulate && !x.column_bias && !x.row_bias &&
+      x.activation == Activation::none)
+    return multiply_outer(x);
   const bool a_dense = x.a_col == 1 || x.k == 1, b_dense = x.b_row == 1 || x.k == 1;
   constexpr int few = 3;
   if (x.k > 1 && x.m <= few && b_dense && !a_dense) {

@@ -24,14 +24,18 @@ EXTENSOR_INLINE Vec<T> broadcast(T value) {
 // The first `count` lanes; the others are 0. Never touches memory behind them.
 template <class T>
 EXTENSOR_INLINE Vec<T> load_first(const T* from, int count) {
-  Vec<T> value(0.0);
-  for (int i = 0; i < count; ++i) value.v[i] = from[i];
-  return value;
+  if (count == Vec<T>::lanes) return load(from);
+  T lanes[Vec<T>::lanes] = {};
+  for (int i = 0; i < count; ++i) lanes[i] = from[i];
+  return load(lanes);
 }
 
 template <class T>
 EXTENSOR_INLINE void store_first(T* to, Vec<T> value, int count) {
-  for (int i = 0; i < count; ++i) to[i] = value.v[i];
+  if (count == Vec<T>::lanes) return store(to, value);
+  T lanes[Vec<T>::lanes];
+  store(lanes, value);
+  for (int i = 0; i < count; ++i) to[i] = lanes[i];
 }
 
 template <class T>
@@ -72,6 +76,10 @@ void multiply_tile(const Tile<T>& tile) {
   const int64_t b_row = tile.b_row;
   const T* a = tile.a;
   const T* b = tile.b;
+  for (int i = 0; i < Rows; ++i) {  // C is needed when the sums are done
+    __builtin_prefetch(tile.c + i * tile.c_row, 1);
+    __builtin_prefetch(tile.c + i * tile.c_row + tile.columns - 1, 1);
+  }
   for (int64_t p = tile.k; p > 0; --p) {
     Vec<T> bv[Vectors];
     for (int j = 0; j < Vectors; ++j) bv[j] = load(b + j * lanes);
