@@ -73,28 +73,36 @@ def sigmoid_backward(g, y):
     return g * (y * (1 - y))
 
 
-def gelu_tanh_argument(x):
-    """Twice the argument of the tanh in the approximation: (1 + tanh(u)) / 2 == logistic(2 u), which never cancels."""
-    return math.sqrt(8 / math.pi) * (x + 0.044715 * (x * x * x))
+GELU_SCALE = math.sqrt(8 / math.pi)
+GELU_CUBIC = 0.044715
+
+
+def gelu_gate(x):
+    """The gate of the tanh form, 1 minus it, and the slope of its argument u.
+
+    (1 + tanh(u / 2)) / 2 == logistic(u), which does not cancel. Beyond 30 the gate is 0 or 1; its cubic must not overflow.
+    """
+    near = np.clip(x, -30, 30)
+    square = near * near
+    u = GELU_SCALE * near * (1 + GELU_CUBIC * square)
+    return logistic(u), logistic(-u), GELU_SCALE * (1 + 3 * GELU_CUBIC * square)
 
 
 @kernel
 def gelu(x, approximate):
     if approximate:
-        return x * logistic(gelu_tanh_argument(x))
+        return x * gelu_gate(x)[0]
     wide = x.astype(np.float64)
     return (wide * normal_cdf(wide)).astype(x.dtype)
 
 
 @kernel
 def gelu_backward(g, x, approximate):
-    if not approximate:
-        wide = x.astype(np.float64)
-        return (g * (normal_cdf(wide) + wide * normal_pdf(wide))).astype(np.result_type(g, x))
-    u = gelu_tanh_argument(x)
-    slope = math.sqrt(8 / math.pi) * (x + 3 * 0.044715 * (x * x * x))  # x du/dx
-    s, rest = logistic(u), logistic(-u)
-    return g * np.where(rest == 0, s, s + s * rest * slope)
+    if approximate:
+        gate, rest, slope = gelu_gate(x)
+        return g * (gate + x * (gate * rest * slope))
+    wide = x.astype(np.float64)
+    return (g * (normal_cdf(wide) + wide * normal_pdf(wide))).astype(np.result_type(g, x))
 
 
 @kernel

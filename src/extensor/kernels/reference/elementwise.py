@@ -45,7 +45,7 @@ def floor(x):
 
 @kernel
 def round(x):
-    return np.rint(x)  # halves go to the even neighbour
+    return np.round(x)  # halves go to the even neighbour
 
 
 @kernel
