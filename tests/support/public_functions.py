@@ -1,0 +1,48 @@
+"""What ExTensor offers: every public name, and those that are called."""
+
+from __future__ import annotations
+
+import importlib
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from extensor.graph import Fused, Op
+
+MODULES = [
+    "extensor", "extensor.random", "extensor.init", "extensor.testing",
+    "extensor.nn", "extensor.optim", "extensor.optim.functional", "extensor.data", "extensor.train",
+]  # fmt: skip
+
+
+def public_objects() -> dict[str, Any]:
+    """Dotted public name to object, sorted."""
+    found = {}
+    for module_name in MODULES:
+        try:
+            module = importlib.import_module(module_name)
+        except ModuleNotFoundError:
+            continue
+        names = getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]
+        for name in names:
+            value = getattr(module, name)
+            if not isinstance(value, types.ModuleType):
+                found[f"{module_name}.{name}"] = value
+    return dict(sorted(found.items()))
+
+
+def documented_objects() -> dict[str, Any]:
+    """The public functions and classes; dtypes, version and type aliases have nothing to explain."""
+    return {
+        name: value
+        for name, value in public_objects().items()
+        if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, Op, Fused, type))
+        and not isinstance(value, (np.dtype, types.GenericAlias))
+    }
+
+
+def public_functions() -> dict[str, Callable[..., Any]]:
+    """The public functions by dotted name."""
+    return {name: value for name, value in documented_objects().items() if not isinstance(value, type)}
