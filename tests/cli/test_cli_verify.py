@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -136,7 +137,9 @@ class TestAUsersFile:
             cwd=tmp_path, env={**os.environ, "PYTHONPATH": home}, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
-        assert f"{failure['analytic']:.3f}"[:5] in done.stdout
+        printed = re.match(r"tensor\((\S+),", done.stdout)
+        assert printed
+        assert float(printed[1]) == pytest.approx(failure["analytic"], rel=1e-3)
 
     def test_pair_rows_with_edges(self, tmp_path: Path) -> None:
         text = """
@@ -157,7 +160,7 @@ class TestAUsersFile:
         assert run(write(tmp_path, text.replace("EXPECT", "0.0"))).exit_code == 0
         result = run(write(tmp_path, text.replace("EXPECT", "1.0"), "other.py"))
         assert result.exit_code == 1
-        assert "at the edge 'the kink' it must be 1" in " ".join(result.output.replace("│", "").split())
+        assert "at the edge 'the kink' it must be 1" in " ".join(result.output.split())
 
     @pytest.mark.parametrize(
         ("replace", "by", "says"),
@@ -201,7 +204,7 @@ class TestAUsersFile:
     def test_a_missing_backward(self, tmp_path: Path) -> None:
         result = run(write(tmp_path, GOOD.replace("def cube_backward", "def cube_gradient")))
         assert result.exit_code == 1
-        assert "define cube_backward beside it" in result.output.replace("│\n│ ", "")
+        assert "define cube_backward beside it" in " ".join(result.output.split())
 
 
 def test_help_names_the_commands_without_importing_them() -> None:

@@ -11,17 +11,16 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import click
-from rich.console import Console, Group
-from rich.padding import Padding
-from rich.panel import Panel
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.rule import Rule
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
 from ..testing.tolerances import TOLERANCES
 from ..testing.user_pairs import user_subjects
-from ..testing.verifier import DTYPES, Failure, Subject, Verdict, library_subjects, verify
+from ..testing.verifier import DTYPES, Subject, Verdict, library_subjects, verify
 
 __all__ = ["command"]
 
@@ -132,7 +131,7 @@ def _show(verdicts: list[Verdict], dtypes: tuple[str, ...], seed: int, seconds: 
     failed = [verdict for verdict in verdicts if not verdict.passed]
     for verdict in failed:
         console.print()
-        console.print(_explanation(verdict))
+        _explain(console, verdict)
     console.print()
     console.print(_summary(verdicts, failed, dtypes, seed, seconds))
 
@@ -144,11 +143,12 @@ def _table(verdicts: list[Verdict], dtypes: tuple[str, ...]) -> Table:
     for name in dtypes:
         table.add_column(name, justify="right", min_width=8)
     table.add_column("verdict")
+    limits = [Text(f"{TOLERANCES[DTYPES[name]].limit:.0e}", style="dim") for name in dtypes]
+    table.add_row(Text("worst relative error, allowed", style="dim"), "", *limits)
     family = None
     for verdict in verdicts:
         if verdict.family != family:
-            if family is not None:
-                table.add_row()
+            table.add_row()
             table.add_row(Text(verdict.family, style="cyan"))
             family = verdict.family
         errors = [_error(verdict, name) for name in dtypes]
@@ -163,22 +163,21 @@ def _error(verdict: Verdict, dtype: str) -> Text:
     return Text("0" if error == 0 else f"{error:.1e}", style="red" if error > limit else "dim" if error == 0 else "")
 
 
-def _explanation(verdict: Verdict) -> Panel:
+def _explain(console: Console, verdict: Verdict) -> None:
+    """What is wrong, and code to paste: no frame around it and no line broken."""
+    console.print(Rule(Text(verdict.name, style="bold red"), style="red", align="left"))
     if not verdict.failures:
-        return Panel("no sample of it could be compared", title=verdict.name, title_align="left", border_style="red")
+        console.print("no sample of it could be compared")
+        return
     first, *others = verdict.failures
-    parts: list[Any] = [_sentence(first)]
+    console.print(Text(f"{first.dtype} {first.case}".strip(), style="dim"))
+    console.print(Text(first.message))
     if first.snippet:
-        parts.append(Padding(Syntax(first.snippet, "python", theme="ansi_dark", word_wrap=True), (1, 0, 0, 2)))
+        console.print()
+        console.print(Syntax(first.snippet, "python", theme="ansi_dark").highlight(first.snippet), soft_wrap=True, end="")
     if others:
         more = "1 more case fails" if len(others) == 1 else f"{len(others)} more cases fail"
-        parts.append(Padding(Text(f"{more}; --json lists them all", style="dim"), (1, 0, 0, 0)))
-    return Panel(Group(*parts), title=verdict.name, title_align="left", border_style="red")
-
-
-def _sentence(failure: Failure) -> Text:
-    where = f"{failure.dtype} {failure.case}".strip()
-    return Text.assemble((f"{where}\n", "dim"), failure.message)
+        console.print(Text(f"\n{more}; --json lists them all", style="dim"))
 
 
 def _summary(
