@@ -12,6 +12,9 @@ from .indexing import *  # noqa: F403
 from .joining import *  # noqa: F403
 from .einsum import *  # noqa: F403
 from .linear import *  # noqa: F403
+from .loss_classification import *  # noqa: F403
+from .loss_metric import *  # noqa: F403
+from .loss_regression import *  # noqa: F403
 from .matrix import *  # noqa: F403
 from .reduction import *  # noqa: F403
 from .selection import *  # noqa: F403

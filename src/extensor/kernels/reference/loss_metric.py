@@ -60,7 +60,9 @@ def direction(d, p):
     length = distance(d, p)
     ratio = np.abs(d) / np.where(length == 0, np.ones((), length.dtype), length)
     unit = np.where(d == 0, d, np.sign(d) * np.power(ratio, p - 1))
-    return unit / np.maximum((ratio == 1).sum(-1, keepdims=True), 1).astype(d.dtype) if p == math.inf else unit
+    if p == math.inf:
+        unit = unit / np.maximum((ratio == 1).sum(-1, keepdims=True), 1).astype(d.dtype)
+    return unit
 
 
 def triplet_parts(anchor, positive, negative, margin, p, eps, swap):

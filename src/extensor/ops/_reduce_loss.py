@@ -1,0 +1,99 @@
+"""What the losses share: the reduction, inputs that must match, and values that must lie in a range."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..errors import describe
+from ..tensor import ExTensor, Shape
+from ._checks import as_floating, as_number, as_tensor
+
+REDUCTIONS = ("mean", "sum", "none")
+
+
+def as_reduction(function: str, reduction: Any) -> str:
+    """One of the three reductions."""
+    if isinstance(reduction, str) and reduction in REDUCTIONS:
+        return reduction
+    raise ValueError(f'[{function}] reduction must be "mean", "sum" or "none", got {describe(reduction)}')
+
+
+def matched(function: str, **values: Any) -> list[ExTensor]:
+    """The named arguments as floating tensors of one shape: a loss never broadcasts."""
+    found = [as_floating(function, name, value) for name, value in values.items()]
+    if any(x.shape != found[0].shape for x in found):
+        shapes = ", ".join(f"{name}: {x.shape}" for name, x in zip(values, found))
+        raise ValueError(
+            f"[{function}] {' and '.join(values)} must have the same shape, a loss does not broadcast ({shapes})"
+        )
+    return found
+
+
+def loss_shape(shape: Shape, reduction: str) -> Shape:
+    """The shape of a loss whose single losses have ``shape``."""
+    return shape if reduction == "none" else ()
+
+
+def spread(grad_output: Any, reduction: str, count: Any) -> Any:
+    """For formulas: what arrives at each of ``count`` single losses, as a recorded computation."""
+    g = as_tensor("spread", "grad_output", grad_output)
+    return g / count if reduction == "mean" else g
+
+
+def as_weight(function: str, name: str, weight: Any, shape: Shape) -> ExTensor | None:
+    """An optional weight that broadcasts to the predictions."""
+    if weight is None:
+        return None
+    found = as_floating(function, name, weight)
+    try:
+        fits = np.broadcast_shapes(found.shape, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"[{function}] {name} of shape {found.shape} does not broadcast to the predictions' shape {shape}"
+        )
+    return found
+
+
+def as_positive(function: str, name: str, value: Any, zero: bool = False) -> float:
+    """A number above zero; zero itself only if ``zero`` says so."""
+    found = as_number(function, name, value)
+    if found > 0 or (zero and found == 0):
+        return found
+    raise ValueError(f"[{function}] {name} must be {'zero or positive' if zero else 'positive'}, got {found}")
+
+
+def as_finite(function: str, name: str, value: Any) -> float:
+    """A finite number."""
+    found = as_number(function, name, value)
+    if math.isfinite(found):
+        return found
+    raise ValueError(f"[{function}] {name} must be finite, got {found}")
+
+
+def refuse(function: str, name: str, x: ExTensor, bad: np.ndarray, rule: str) -> None:
+    """Raise for the first element that ``bad`` marks, if any."""
+    if np.any(bad):
+        place = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise ValueError(f"[{function}] {name} must {rule}, got {x._array[place]} at index {place}")
+
+
+def check_probabilities(function: str, **values: ExTensor) -> None:
+    """Every element lies in [0, 1] or is nan."""
+    for name, x in values.items():
+        refuse(function, name, x, (x._array < 0) | (x._array > 1), "lie in [0, 1]")
+
+
+def as_signs(function: str, targets: Any, shape: Shape, like: ExTensor) -> ExTensor:
+    """Labels -1 and 1 of any number type, in the dtype of the predictions."""
+    found = as_tensor(function, "targets", targets)
+    if found.shape != shape:
+        raise ValueError(
+            f"[{function}] targets has shape {found.shape} but must have {shape}; a loss does not broadcast"
+        )
+    refuse(function, "targets", found, np.abs(found._array) != 1, "be -1 or 1")
+    return found if found.dtype == like.dtype else ExTensor(found._array.astype(like.dtype))
