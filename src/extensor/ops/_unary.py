@@ -47,7 +47,7 @@ def _backward(
     function: str, kernel: Kernel, grad_output: Any, saved: ExTensor, attributes: tuple[Any, ...]
 ) -> ExTensor:
     grad: ExTensor = kernel(as_grad(function, grad_output, saved.shape), saved, *attributes)
-    return cast_like(grad, saved)  # type: ignore[return-value]
+    return cast_like(grad, saved)
 
 
 def raw(value: Any) -> np.ndarray:

@@ -1,8 +1,17 @@
 """The rows of the registry, one module per family of functions."""
 
 from ..registry import Pair
-from . import arithmetic
+from . import activation, arithmetic, elementwise, exponential, softmax, trigonometric
 
 __all__ = ["PAIRS"]
 
-PAIRS: dict[str, Pair] = {pair.name: pair for family in (arithmetic,) for pair in family.PAIRS}
+FAMILIES = (
+    arithmetic,
+    elementwise,
+    exponential,
+    trigonometric,
+    activation,
+    softmax,
+)
+
+PAIRS: dict[str, Pair] = {pair.name: pair for family in FAMILIES for pair in family.PAIRS}
