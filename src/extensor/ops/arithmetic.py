@@ -190,8 +190,8 @@ def guard(d: Any, eps: float) -> Any:
     """``d``, held at least ``eps`` away from zero, as a recorded computation."""
     if not eps or type(d) in Scalar:
         return d
-    edge = ExTensor(np.copysign(np.asarray(eps, d.dtype), d._array))
-    return where(ExTensor(np.abs(d._array) < eps), edge, d)
+    edge = ExTensor(np.asarray(np.copysign(np.asarray(eps, d.dtype), d._array)))
+    return where(ExTensor(np.asarray(np.abs(d._array) < eps)), edge, d)
 
 
 def _divide_formula(g: Any, a: Any, b: Any, *, eps: Any = None, needs: Needs = BOTH) -> BinaryGradients:
