@@ -1,7 +1,7 @@
 """The rows of the registry, one module per family of functions."""
 
 from ..registry import Pair
-from . import activation, arithmetic, elementwise, exponential, softmax, trigonometric
+from . import activation, arithmetic, elementwise, exponential, matrix, reduction, softmax, sorting, trigonometric
 
 __all__ = ["PAIRS"]
 
@@ -12,6 +12,9 @@ FAMILIES = (
     trigonometric,
     activation,
     softmax,
+    reduction,
+    sorting,
+    matrix,
 )
 
 PAIRS: dict[str, Pair] = {pair.name: pair for family in FAMILIES for pair in family.PAIRS}
