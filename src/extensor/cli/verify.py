@@ -33,12 +33,19 @@ __all__ = ["command"]
     "dtypes",
     multiple=True,
     type=click.Choice(list(DTYPES)),
-    default=("float64", "float32", "float16"),
     help="Repeatable. Default: float64 float32 float16.",
+)
+@click.option(
+    "--order",
+    type=click.IntRange(1, 2),
+    default=1,
+    help="2 checks second derivatives, in float64: the backward functions differentiated by the recorder.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the sample inputs. Default: 0.")
 @click.option("--json", "as_json", is_flag=True, help="Write the result as JSON to stdout.")
-def command(files: tuple[str, ...], only: tuple[str, ...], dtypes: tuple[str, ...], seed: int, as_json: bool) -> None:
+def command(
+    files: tuple[str, ...], only: tuple[str, ...], dtypes: tuple[str, ...], order: int, seed: int, as_json: bool
+) -> None:
     """Check every gradient numerically, on this machine.
 
     Each backward function is compared with central differences in float64, and in the narrower dtypes with the
@@ -47,9 +54,13 @@ def command(files: tuple[str, ...], only: tuple[str, ...], dtypes: tuple[str, ..
     With FILE.py, checks the @differentiable functions that this file defines instead of those of ExTensor.
     """
     subjects = _choose(files, only)
-    dtypes = tuple(dict.fromkeys(dtypes))
+    if order == 2:
+        if set(dtypes) - {"float64"}:
+            raise click.BadParameter("second derivatives are checked in float64 alone", param_hint="--dtype")
+        dtypes = ("float64",)
+    dtypes = tuple(dict.fromkeys(dtypes)) or ("float64", "float32", "float16")
     started = time.perf_counter()
-    verdicts = _run(subjects, dtypes, seed)
+    verdicts = _run(subjects, dtypes, seed, order)
     seconds = time.perf_counter() - started
     if as_json:
         click.echo(json.dumps(_as_data(verdicts, dtypes, seed, seconds), indent=2))
@@ -76,13 +87,13 @@ def _matches(subject: Subject, pattern: str) -> bool:
     return fnmatchcase(subject.name, pattern.removesuffix("_backward")) or fnmatchcase(subject.family, pattern)
 
 
-def _run(subjects: list[Subject], dtypes: tuple[str, ...], seed: int) -> list[Verdict]:
+def _run(subjects: list[Subject], dtypes: tuple[str, ...], seed: int, order: int) -> list[Verdict]:
     console = Console(stderr=True)
     columns = (TextColumn("{task.description:<24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=len(subjects))
         verdicts = []
-        results = verify(subjects, dtypes, seed)
+        results = verify(subjects, dtypes, seed, order)
         for subject in subjects:
             progress.update(task, description=subject.name)
             verdicts.append(next(results))
@@ -138,13 +149,13 @@ def _show(verdicts: list[Verdict], dtypes: tuple[str, ...], seed: int, seconds: 
 
 def _table(verdicts: list[Verdict], dtypes: tuple[str, ...]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", collapse_padding=True)
-    table.add_column("function", no_wrap=True, min_width=22)
-    table.add_column("cases", justify="right")
+    table.add_column("function", no_wrap=True)
+    table.add_column("cases", justify="right", min_width=5)
     for name in dtypes:
-        table.add_column(name, justify="right", min_width=8)
-    table.add_column("verdict")
+        table.add_column(name, justify="right", no_wrap=True, min_width=7)
+    table.add_column("verdict", min_width=7)
     limits = [Text(f"{TOLERANCES[DTYPES[name]].limit:.0e}", style="dim") for name in dtypes]
-    table.add_row(Text("worst relative error, allowed", style="dim"), "", *limits)
+    table.add_row(Text("largest relative error", style="dim"), "", *limits, Text("allowed", style="dim"))
     family = None
     for verdict in verdicts:
         if verdict.family != family:

@@ -47,15 +47,19 @@ class Call:
         inputs: the tensors that have gradients, in the order of the backward's results.
         names: what they are called, for people: ``a``, ``tensors[1]``.
         positions: where each is found in ``arrays``; None for an argument that is absent or a plain number.
+            ``requires_grad`` holds the positions to be recorded.
     """
 
-    def __init__(self, op: Op, case: Case, arrays: Sequence[np.ndarray], requires_grad: bool = False) -> None:
+    def __init__(
+        self, op: Op, case: Case, arrays: Sequence[np.ndarray], requires_grad: frozenset[int] = frozenset()
+    ) -> None:
         self.op = op
         self.arrays = arrays
         self.tensors: list[ExTensor] = []
 
         def next_tensor(_: np.ndarray) -> ExTensor:
-            self.tensors.append(ExTensor(arrays[len(self.tensors)], requires_grad))
+            position = len(self.tensors)
+            self.tensors.append(ExTensor(arrays[position], position in requires_grad))
             return self.tensors[-1]
 
         self.args, self.kwargs = _replace(case, next_tensor)

@@ -65,10 +65,10 @@ def _facts(subject: Subject, edge: Edge) -> tuple[str, str, str]:
     gradients = call.gradients(output, [np.ones(value.shape) for value in outputs])
     shown = [(name, grad) for name, grad in zip(call.names, gradients) if isinstance(grad, ExTensor)]
     if len(call.names) == 1:
-        gradient = _text(shown[0][1])
+        gradient = _result(shown[0][1])
     else:
-        gradient = ", ".join(f"{name}: {_text(grad)}" for name, grad in shown)
-    value = ", ".join(map(_text, outputs))
+        gradient = ", ".join(f"{name}: {_result(grad)}" for name, grad in shown)
+    value = ", ".join(map(_result, outputs))
     note = "" if edge.elementwise else f" ({edge.label})"
     given = {**dict(zip(subject.op.rule.names, call.args)), **call.kwargs}
     if subject.op.rule.variadic is not None:
@@ -85,6 +85,11 @@ def _text(value: Any) -> str:
         inside = ", ".join(map(_text, value))
         return f"[{inside}]" if isinstance(value, list) else f"({inside})"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _result(value: ExTensor) -> str:
+    """A result; the sign of a zero is not promised, so it is not shown."""
+    return _text(value.numpy() + 0.0)
 
 
 def main() -> None:

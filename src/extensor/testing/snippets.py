@@ -14,8 +14,18 @@ from .calls import Call
 __all__ = ["snippet"]
 
 
-def snippet(call: Call, output: Any, grads: Sequence[np.ndarray], module: str, non_contiguous: bool = False) -> str:
-    """Python that repeats ``call`` and its backward: imports, inputs, and a line that prints each result."""
+def snippet(
+    call: Call,
+    output: Any,
+    grads: Sequence[np.ndarray],
+    module: str,
+    non_contiguous: bool = False,
+    numerical: str | None = None,
+) -> str:
+    """Python that repeats ``call`` and prints what its backward returns.
+
+    ``numerical`` names an input whose gradient is printed by central differences as well.
+    """
     op = call.op
     prefix = "et" if module == "extensor" else module
     lines = ["import extensor as et"] if prefix == "et" else ["import extensor as et", f"import {module}"]
@@ -38,7 +48,8 @@ def snippet(call: Call, output: Any, grads: Sequence[np.ndarray], module: str, n
             break
         arguments.append(name if _holds_tensor(value) else repr(value))
     arguments += [f"{name}={name if _holds_tensor(value) else repr(value)}" for name, value in call.kwargs.items()]
-    lines.append(f"output = {prefix}.{op.__name__}({', '.join(arguments)})")
+    forward = f"{prefix}.{op.__name__}({', '.join(arguments)})"
+    lines.append(f"output = {forward}")
     if isinstance(output, ExTensor):
         lines.append(f"grad_output = {_literal(ExTensor(np.asarray(grads[0], output.dtype)))}")
     else:
@@ -51,6 +62,9 @@ def snippet(call: Call, output: Any, grads: Sequence[np.ndarray], module: str, n
         ]
         lines.append(f"grad_output = [{', '.join(parts)}]")
     lines.append(f"print({_backward_call(call, prefix)})")
+    if numerical in call.bound and isinstance(output, ExTensor):
+        lines.insert(lines.index("import extensor as et") + 1, "from extensor.testing import compute_numerical_gradient")
+        lines.append(f"print(compute_numerical_gradient(lambda {numerical}: {forward}, {numerical}, grad_output))")
     return "\n".join(lines)
 
 

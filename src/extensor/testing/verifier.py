@@ -23,12 +23,14 @@ from .calls import Call, floating_arrays, floating_outputs, strided
 from .numerical import central_differences, compare, random_gradient
 from .registry import Case, Draw, Edge, Pair
 from .samples import PAIRS
+from .second_order import second_derivatives
 from .snippets import snippet
 from .tolerances import TOLERANCES
 
 __all__ = ["DTYPES", "Failure", "Subject", "Verdict", "library_subjects", "verify"]
 
 DTYPES: dict[str, np.dtype[Any]] = {d.name: d for d in (float64, float32, float16, bfloat16)}
+_NUMERICAL = "central differences give"
 _LENGTH = 37  # of the vectors that carry edges at every position: several registers and an odd tail
 
 
@@ -107,7 +109,10 @@ def library_subjects() -> list[Subject]:
 
 
 def verify(
-    subjects: Iterable[Subject], dtypes: Sequence[str] = ("float64", "float32", "float16"), seed: int = 0
+    subjects: Iterable[Subject],
+    dtypes: Sequence[str] = ("float64", "float32", "float16"),
+    seed: int = 0,
+    order: int = 1,
 ) -> Iterator[Verdict]:
     """Verify pairs one after the other.
 
@@ -115,9 +120,16 @@ def verify(
         subjects: what to verify; :func:`library_subjects` for all of ExTensor.
         dtypes: names of floating dtypes. The float64 gradient is what the others are compared with.
         seed: of the sample inputs and upstream gradients. A pair's draws do not depend on the others.
+        order: 2 differentiates the backward functions themselves, in float64, instead of the forwards.
+
+    Example:
+        >>> from extensor.testing.verifier import library_subjects, verify
+        >>> verdict = next(verify(library_subjects()))
+        >>> verdict.name, verdict.passed
+        ('add', True)
     """
     for subject in subjects:
-        yield _Examination(subject, [DTYPES[name] for name in dtypes], seed).run()
+        yield _Examination(subject, [DTYPES[name] for name in dtypes], seed).run(order)
 
 
 class _Examination:
@@ -131,11 +143,15 @@ class _Examination:
         self.rng = np.random.default_rng([*seeds, 1])
         self.verdict = Verdict(subject.name, subject.family, worst={d.name: 0.0 for d in dtypes})
 
-    def run(self) -> Verdict:
+    def run(self, order: int) -> Verdict:
         try:
             self.subject.op.rule  # noqa: B018  the backward exists and asks for what there is
         except (NotImplementedError, TypeError) as error:
             self._fail("", Case(), str(error))
+            return self.verdict
+        if order == 2:
+            for case in self.subject.pair.cases(self.draw):
+                self._protected(case, lambda case=case: self._second(case))
             return self.verdict
         for case in self.subject.pair.cases(self.draw):
             self._protected(case, lambda case=case: self._case(case))
@@ -167,7 +183,7 @@ class _Examination:
             rounded = [array.astype(dtype) for array in arrays]
             weights = [grad.astype(dtype) for grad in grads]
             if dtype == float64:
-                expected, source = self._numerical(case, arrays, grads), "central differences give"
+                expected, source = self._numerical(case, arrays, grads), _NUMERICAL
             else:
                 expected, source = self._in_float64(case, rounded, weights), "the float64 result is"
             for layout in (False, True):
@@ -208,7 +224,8 @@ class _Examination:
         dtype = arrays[0].dtype if arrays else float64
 
         def fail(message: str, **where: Any) -> None:
-            text = snippet(call, output, grads, self.subject.module, non_contiguous)
+            numerical = where.get("argument") if source == _NUMERICAL else None
+            text = snippet(call, output, grads, self.subject.module, non_contiguous, numerical)
             shown = f"{case!r}{', not contiguous' if non_contiguous else ''}"
             size = sum(array.size for array in arrays)
             self._fail(dtype.name, shown, message, snippet=text, size=size, **where)
@@ -238,6 +255,31 @@ class _Examination:
                     index=closeness.index,
                     analytic=closeness.actual,
                     expected=closeness.expected,
+                )
+
+    def _second(self, case: Case) -> None:
+        """The derivatives of the backward itself, as the recorder finds them."""
+        arrays = [np.array(array, order="C") for array in floating_arrays(case)]
+        call = Call(self.subject.op, case, arrays)
+        grads = [random_gradient(self.rng, value.shape) for value in call.values()]
+        self.verdict.cases += 1
+        for name, analytic, numerical in second_derivatives(self.subject.op, case, arrays, grads, self.rng):
+            closeness = compare(analytic, numerical, TOLERANCES[float64])
+            self.verdict.worst["float64"] = max(self.verdict.worst["float64"], closeness.worst)
+            if not closeness.passed:
+                where = f"{name}{list(closeness.index)}" if closeness.index else name
+                self._fail(
+                    "float64",
+                    case,
+                    f"the derivative of the backward with respect to {where} is {closeness.actual:.10g} "
+                    f"but central differences give {closeness.expected:.10g} "
+                    f"(relative error {closeness.worst:.2g}, allowed {closeness.tolerance.limit:g})",
+                    argument=name,
+                    index=closeness.index,
+                    analytic=closeness.actual,
+                    expected=closeness.expected,
+                    snippet=snippet(call, call.forward(), grads, self.subject.module),
+                    size=sum(array.size for array in arrays),
                 )
 
     # At the edges: is it what we promised?
