@@ -95,7 +95,7 @@ def binary_cross_entropy_backward(
     p, t, w = _probabilities("binary_cross_entropy_backward", predictions, targets, weight)
     reduction = as_reduction("binary_cross_entropy_backward", reduction)
     grad = as_grad("binary_cross_entropy_backward", grad_output, loss_shape(p.shape, reduction))
-    return cast_like(kernels.binary_cross_entropy_backward(grad, p, t, w, reduction), p)  # type: ignore[return-value]
+    return cast_like(kernels.binary_cross_entropy_backward(grad, p, t, w, reduction), p)
 
 
 def _logits(
@@ -171,7 +171,7 @@ def binary_cross_entropy_with_logits_backward(
     reduction = as_reduction(name, reduction)
     grad = as_grad(name, grad_output, loss_shape(x.shape, reduction))
     grad_x = kernels.binary_cross_entropy_with_logits_backward(grad, x, t, w, v, reduction)
-    return cast_like(grad_x, x)  # type: ignore[return-value]
+    return cast_like(grad_x, x)
 
 
 def _class_inputs(
@@ -206,10 +206,13 @@ def _check_labels(function: str, x: ExTensor, t: ExTensor, axis: int, ignore_ind
             f"[{function}] integer targets are labels and have the shape of logits without axis {axis} "
             f"(logits: {x.shape}, targets: {t.shape}); distributions must have a floating dtype"
         )
-    bad = (t._array < 0) | (t._array >= x.shape[axis])
-    if ignore_index is not None:
-        bad &= t._array != ignore_index
-    refuse(function, "targets", t, bad, f"be labels from 0 to {x.shape[axis] - 1}")
+    classes = x.shape[axis]
+
+    def bad(a: np.ndarray) -> np.ndarray:
+        outside = (a < 0) | (a >= classes)
+        return outside if ignore_index is None else outside & (a != ignore_index)
+
+    refuse(function, "targets", t, bad, f"be labels from 0 to {classes - 1}")
 
 
 def _check_distributions(function: str, x: ExTensor, t: ExTensor, axis: int, ignore_index: Any) -> None:
@@ -273,15 +276,15 @@ def _cross_entropy_formula(
         function, logits, targets, axis, label_smoothing, weight, ignore_index
     )
     classes = x.shape[axis]
-    kept, count = ExTensor(np.True_), x.size // max(classes, 1)
+    kept, count = ExTensor(np.array(True)), x.size // max(classes, 1)
     if w is not None:
         w = w.reshape(along(w._array, axis, x.ndim).shape)
     if t.dtype in INTEGER:
         t = ExTensor(one_hot(t._array, classes, axis, ignored, x.dtype))
-        kept = ExTensor(t._array.any(axis, keepdims=True))
+        kept = ExTensor(np.any(t._array, axis=axis, keepdims=True))
         count = _weighted(t, w).sum()
     if s:
-        t = where(kept, t * (1 - s) + s / classes, 0.0)
+        t = where(kept, t * (1 - s) + s / max(classes, 1), 0.0)
     t = _weighted(t, w)
     each = spread(grad_output, reduction, count)
     each = where(kept, each.expand_dims(axis) if reduction == "none" else each, 0.0)
@@ -316,7 +319,7 @@ def cross_entropy_backward(
     inputs = _class_inputs(function, logits, targets, axis, label_smoothing, weight, ignore_index)
     x, axis, reduction = inputs[0], inputs[2], as_reduction(function, reduction)
     grad = as_grad(function, grad_output, loss_shape(x.shape[:axis] + x.shape[axis + 1 :], reduction))
-    return cast_like(kernels.cross_entropy_backward(grad, *inputs, reduction), x)  # type: ignore[return-value]
+    return cast_like(kernels.cross_entropy_backward(grad, *inputs, reduction), x)
 
 
 def _focal_inputs(function: str, logits: Any, targets: Any, alpha: Any, gamma: Any) -> tuple[Any, ...]:
@@ -399,7 +402,7 @@ def focal_backward(
     x, t, balance, gamma = _focal_inputs("focal_backward", logits, targets, alpha, gamma)
     reduction = as_reduction("focal_backward", reduction)
     grad = as_grad("focal_backward", grad_output, loss_shape(x.shape, reduction))
-    return cast_like(kernels.focal_backward(grad, x, t, balance, gamma, reduction), x)  # type: ignore[return-value]
+    return cast_like(kernels.focal_backward(grad, x, t, balance, gamma, reduction), x)
 
 
 def _hinge_inputs(function: str, predictions: Any, targets: Any) -> tuple[ExTensor, ExTensor]:
@@ -445,4 +448,4 @@ def hinge_backward(
     p, t = _hinge_inputs("hinge_backward", predictions, targets)
     reduction = as_reduction("hinge_backward", reduction)
     grad = as_grad("hinge_backward", grad_output, loss_shape(p.shape, reduction))
-    return cast_like(kernels.hinge_backward(grad, p, t, reduction), p)  # type: ignore[return-value]
+    return cast_like(kernels.hinge_backward(grad, p, t, reduction), p)

@@ -54,8 +54,8 @@ class KLDivergenceGradients(NamedTuple):
 def _distributions(function: str, p: Any, q: Any, axis: Any) -> tuple[ExTensor, ExTensor, int]:
     p, q = matched(function, p=p, q=q)
     axis = as_axis(function, axis, p.ndim)
-    refuse(function, "p", p, p._array < 0, "not be negative")
-    refuse(function, "q", q, q._array < 0, "not be negative")
+    refuse(function, "p", p, lambda a: a < 0, "not be negative")
+    refuse(function, "q", q, lambda a: a < 0, "not be negative")
     return p, q, axis
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..dispatch import kernel
@@ -48,7 +50,7 @@ def binary_cross_entropy_with_logits_backward(g, x, t, weight, pos_weight, reduc
     return upstream(g, reduction, x.size) * weighted(slope, weight)
 
 
-def one_hot(labels, classes, axis, ignore_index, dtype):
+def one_hot(labels: Any, classes: int, axis: int, ignore_index: int | None, dtype: Any) -> Any:
     """Labels as distributions along ``axis``: 1 at the label, all zeros where the label is ``ignore_index``."""
     labels = np.expand_dims(labels, axis)
     steps = np.arange(classes).reshape([-1 if i == axis else 1 for i in range(labels.ndim)])
@@ -56,7 +58,7 @@ def one_hot(labels, classes, axis, ignore_index, dtype):
     return (found if ignore_index is None else found & (labels != ignore_index)).astype(dtype)
 
 
-def along(weight, axis, ndim):
+def along(weight: Any, axis: int, ndim: int) -> Any:
     """A weight per class, shaped to broadcast along ``axis``."""
     return weight.reshape([-1 if i == axis else 1 for i in range(ndim)])
 
@@ -73,7 +75,7 @@ def class_targets(x, targets, axis, label_smoothing, weight, ignore_index):
     w = None if weight is None else along(weight, axis, x.ndim)
     count = total(weighted(t, w)) if labels else (x.size // classes if classes else 0)
     if label_smoothing:
-        t = np.where(kept, t * (1 - label_smoothing) + label_smoothing / classes, np.zeros((), t.dtype))
+        t = np.where(kept, t * (1 - label_smoothing) + label_smoothing / max(classes, 1), np.zeros((), t.dtype))
     return weighted(t, w), kept, count
 
 

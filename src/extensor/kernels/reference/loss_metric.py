@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +56,7 @@ def distance(d, p):
     return np.power(row_sum(np.power(size, p), -1), 1 / p)
 
 
-def direction(d, p):
+def direction(d: Any, p: float) -> Any:
     """The gradient of :func:`distance`: 0 where d is 0; the largest elements share it if p is infinite."""
     length = distance(d, p)
     ratio = np.abs(d) / np.where(length == 0, np.ones((), length.dtype), length)
@@ -65,7 +66,9 @@ def direction(d, p):
     return unit
 
 
-def triplet_parts(anchor, positive, negative, margin, p, eps, swap):
+def triplet_parts(
+    anchor: Any, positive: Any, negative: Any, margin: float, p: float, eps: float, swap: bool
+) -> Any:
     """The three differences, whether the swapped one is the nearer, and how far each row is from its margin."""
     near, far, swapped = anchor - positive + eps, anchor - negative + eps, positive - negative + eps
     to_far = distance(far, p)

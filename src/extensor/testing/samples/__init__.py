@@ -1,7 +1,7 @@
 """The rows of the registry, one module per family of functions."""
 
 from ..registry import Pair
-from . import activation, arithmetic, elementwise, exponential, matrix, reduction, softmax, sorting, trigonometric
+from . import activation, arithmetic, elementwise, exponential, loss, matrix, reduction, softmax, sorting, trigonometric
 
 __all__ = ["PAIRS"]
 
@@ -15,6 +15,7 @@ FAMILIES = (
     reduction,
     sorting,
     matrix,
+    loss,
 )
 
 PAIRS: dict[str, Pair] = {pair.name: pair for family in FAMILIES for pair in family.PAIRS}
