@@ -33,6 +33,7 @@ struct Node {
   PyObject* casts;
   PyObject* outputs;
   PyObject* shapes;
+  PyObject* shape;  // of the output
   PyObject* code;  // of the caller outside this package
   int instruction;
   long long sequence;
@@ -207,6 +208,7 @@ int node_traverse(PyObject* object, visitproc visit, void* arg) {
   Py_VISIT(self->casts);
   Py_VISIT(self->outputs);
   Py_VISIT(self->shapes);
+  Py_VISIT(self->shape);
   Py_VISIT(self->code);
   return 0;
 }
@@ -220,6 +222,7 @@ int node_clear(PyObject* object) {
   Py_CLEAR(self->casts);
   Py_CLEAR(self->outputs);
   Py_CLEAR(self->shapes);
+  Py_CLEAR(self->shape);
   Py_CLEAR(self->code);
   return 0;
 }
@@ -243,6 +246,7 @@ PyMemberDef node_members[] = {
     {"casts", T_OBJECT, offsetof(Node, casts), 0, nullptr},
     {"outputs", T_OBJECT, offsetof(Node, outputs), 0, nullptr},
     {"shapes", T_OBJECT, offsetof(Node, shapes), 0, nullptr},
+    {"shape", T_OBJECT, offsetof(Node, shape), 0, nullptr},
     {"code", T_OBJECT, offsetof(Node, code), READONLY, nullptr},
     {"instruction", T_INT, offsetof(Node, instruction), READONLY, nullptr},
     {"sequence", T_LONGLONG, offsetof(Node, sequence), READONLY, nullptr},
@@ -369,12 +373,12 @@ PyObject* record(Op* op, PyObject* const* args, const Operands& ops, PyObject* o
       edge = tensor->node == Py_None ? reinterpret_cast<PyObject*>(tensor) : tensor->node;
     PyTuple_SET_ITEM(edges, i, Py_NewRef(edge));
   }
-  PyObject* node = nullptr;
-  if (!failed)
-    node = reinterpret_cast<PyObject*>(make_node(node_type, reinterpret_cast<PyObject*>(op), edges, saved, Py_None));
+  Node* node = nullptr;
+  if (!failed) node = make_node(node_type, reinterpret_cast<PyObject*>(op), edges, saved, Py_None);
   Py_DECREF(saved);
   Py_DECREF(edges);
-  return node;
+  if (node != nullptr) node->shape = shape_tuple(ops.first);
+  return reinterpret_cast<PyObject*>(node);
 }
 
 PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {

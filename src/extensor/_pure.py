@@ -34,7 +34,8 @@ class NodeBase:
     """The fields of a recorded call."""
 
     __slots__ = (
-        "__weakref__", "casts", "code", "edges", "instruction", "op", "options", "outputs", "saved", "sequence", "shapes",
+        "__weakref__", "casts", "code", "edges", "instruction", "op", "options", "outputs", "saved", "sequence", "shape",
+        "shapes",
     )  # fmt: skip
 
     def __init__(self, op: Any, edges: tuple[Any, ...], saved: Any, options: Any = None) -> None:
@@ -42,7 +43,7 @@ class NodeBase:
         self.edges = edges
         self.saved = saved
         self.options = options
-        self.casts = self.outputs = self.shapes = None
+        self.casts = self.outputs = self.shape = self.shapes = None
         self.sequence = next_sequence()
         frame = sys._getframe(1)
         while frame is not None and frame.f_code.co_filename.startswith(_package_path):

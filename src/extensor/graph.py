@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,6 +62,7 @@ except ImportError:
 
 __all__ = ["Node", "Op", "differentiable", "fused", "is_recording", "no_grad", "observe"]
 
+_PACKAGE = str(Path(__file__).parent) + os.sep
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -118,6 +120,7 @@ class Node(NodeBase):
         options: its keyword arguments, or None.
         sequence: the number of the recording; a node's inputs always have smaller ones.
         casts: dtypes of the inputs, where they differ from the output's.
+        shape: of the output; None where there are several.
         outputs: several outputs: (shape, dtype) of each.
         shapes: a user's pair: (shape, dtype) its gradients must have.
         code, instruction: where the user's code made the call.
@@ -133,6 +136,19 @@ class Node(NodeBase):
         lines = list(self.code.co_positions())
         line = lines[self.instruction // 2][0] if self.instruction >= 0 else None
         return self.code.co_filename, line or self.code.co_firstlineno, self.code.co_name
+
+
+def is_our_file(name: str) -> bool:
+    """Whether a file belongs to this package."""
+    return name.startswith(_PACKAGE)
+
+
+def caller() -> tuple[str, int, str] | None:
+    """File, line and function of the user's code that is running: the innermost frame outside this package."""
+    frame = sys._getframe(1)
+    while frame is not None and is_our_file(frame.f_code.co_filename):
+        frame = frame.f_back  # type: ignore[assignment]
+    return (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name) if frame else None
 
 
 class Branch:
@@ -155,6 +171,7 @@ class Parameter(NamedTuple):
     variadic: bool
     is_output: bool
     only_shape: bool
+    only_dtype: bool
 
 
 class Rule:
@@ -195,7 +212,7 @@ class Rule:
                 f"of {self.op.__name__} {self.names} nor 'output'"
             )
         keyword = not is_output and (p.kind is p.KEYWORD_ONLY or p.default is not p.empty)
-        return Parameter(name, take, keyword, p.kind is p.VAR_POSITIONAL, is_output, "TensorOrShape" in annotation)
+        return Parameter(name, take, keyword, p.kind is p.VAR_POSITIONAL, is_output, *("TensorOr" + kind in annotation for kind in ("Shape", "Dtype")))
 
     def _targets(self, returns: str) -> tuple[str, ...]:
         fields = getattr(_return_type(self.backward), "_fields", None)
@@ -411,6 +428,7 @@ def attach(op: Op, saved: Any, inputs: Sequence[Any], wanted: Sequence[bool], ou
         node.shapes = tuple((v.shape, v.dtype) if isinstance(v, ExTensor) else None for v in inputs)
     if not isinstance(output, ExTensor):
         return _attach_many(node, inputs, output)
+    node.shape = output.shape
     node.casts = _casts(inputs, output.dtype)
     return ExTensor(output._array, True, node)
 
@@ -502,4 +520,4 @@ class Fused(OpBase):
         return f"<backward function {self.__module__}.{self.__qualname__}>"
 
 
-register_classes(ExTensor, Node, (Op, Fused), str(Path(__file__).parent) + os.sep)
+register_classes(ExTensor, Node, (Op, Fused), _PACKAGE)

@@ -2,6 +2,14 @@
 
 from ..graph import differentiable, no_grad
 from . import methods as _methods  # noqa: F401  (attaches ExTensor.backward)
+from .anomaly import detect_anomaly
+from .checkpoint import checkpoint, checkpoint_sequential
+from .drawing import draw_graph
+from .explain import explain
+from .source import backward_source
 from .transforms import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 
-__all__ = ["differentiable", "grad", "hessian", "hvp", "jacobian", "jvp", "no_grad", "value_and_grad", "vjp"]
+__all__ = [
+    "backward_source", "checkpoint", "checkpoint_sequential", "detect_anomaly", "differentiable", "draw_graph",
+    "explain", "grad", "hessian", "hvp", "jacobian", "jvp", "no_grad", "value_and_grad", "vjp",
+]  # fmt: skip

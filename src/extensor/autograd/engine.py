@@ -6,7 +6,8 @@ used its result. The walk is a loop, not a recursion, and lets go of what a node
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..errors import GraphError
 from ..graph import Branch, Node, set_recording
 from ..tensor import ExTensor
 
-__all__ = ["backpropagate", "check_grad_output", "outside"]
+__all__ = ["Walk", "backpropagate", "check_grad_output", "outside", "walks"]
 
 
 def backpropagate(
@@ -38,7 +39,7 @@ def backpropagate(
         retain_graph: keep what the nodes saved, for another walk.
         create_graph: record the walk itself, so that its results can be differentiated.
     """
-    walk = _Walk(targets, retain_graph, create_graph)
+    walk = walks.kind(targets, retain_graph, create_graph)
     with set_recording(create_graph):
         for output, grad in zip(outputs, grad_outputs):
             if output._requires_grad:
@@ -51,7 +52,9 @@ def backpropagate(
     return [walk.found.get(id(target)) for target in targets]
 
 
-class _Walk:
+class Walk:
+    """One walk back. A subclass may watch it: see :mod:`.anomaly` and :mod:`.source`."""
+
     def __init__(self, targets: Sequence[Any] | None, retain_graph: bool, create_graph: bool) -> None:
         self.pending: dict[Any, Any] = {}  # node -> gradient that has arrived so far
         self.queue: list[tuple[int, Any]] = []
@@ -69,10 +72,10 @@ class _Walk:
             key = id(edge)
             if self.targets is not None:
                 if key in self.targets:
-                    self.found[key] = self.found[key] + grad if key in self.found else grad
+                    self.found[key] = self.plus(self.found[key], grad) if key in self.found else grad
             else:
                 before = self.leaves.get(key)
-                self.leaves[key] = (edge, grad if before is None else before[1] + grad)
+                self.leaves[key] = (edge, grad if before is None else self.plus(before[1], grad))
             return
         before = self.pending.get(edge)
         if before is None:
@@ -80,7 +83,11 @@ class _Walk:
                 self.pending[edge] = grad
                 heappush(self.queue, (-edge.sequence, edge))
         else:
-            self.pending[edge] = before + grad
+            self.pending[edge] = self.plus(before, grad)
+
+    def plus(self, a: ExTensor, b: ExTensor) -> ExTensor:
+        """Two gradients that meet."""
+        return a + b
 
     def run(self) -> None:
         queue, pending, targets = self.queue, self.pending, self.targets
@@ -105,23 +112,24 @@ class _Walk:
                 edges = tuple(e if self._leads_somewhere(e) else None for e in edges)
             needs = None if None not in edges else tuple(e is not None for e in edges)
             if needs is None or True in needs:
-                self._hand_on(node, edges, self._gradients(node, grad, needs))
+                self._hand_on(node, edges, self.gradients(node, grad, needs))
             if not self.retain:
                 node.saved = None
 
-    def _gradients(self, node: Node, grad: Any, needs: tuple[bool, ...] | None) -> list[Any]:
+    def gradients(self, node: Node, grad: Any, needs: tuple[bool, ...] | None) -> list[Any]:
+        """What the node's public backward returns, one gradient per edge."""
         rule = node.op.rule
         if not (self.create and node.op.is_custom):
-            return rule.gradients(grad, self._saved(node), node.options, needs)
+            return rule.gradients(grad, self.saved(node), node.options, needs)
         # Every gradient is linear in grad_output: one that does not depend on it was not recorded.
         probe = [ExTensor(g._array, True, g._node) for g in (grad if type(grad) is list else [grad])]
-        grads = rule.gradients(probe if type(grad) is list else probe[0], self._saved(node), node.options, needs)
+        grads = rule.gradients(probe if type(grad) is list else probe[0], self.saved(node), node.options, needs)
         for g in grads:
             if isinstance(g, ExTensor) and not g._requires_grad and g._array.any():
                 raise NotImplementedError(
-                    f"[{_name(node)}] cannot be differentiated again, because it does not compute with ExTensor "
+                    f"[{backward_name(node)}] cannot be differentiated again, because it does not compute with ExTensor "
                     f"functions; write it with them, or give it a gradient: @differentiable(backward=...) "
-                    f"on {_name(node)}"
+                    f"on {backward_name(node)}"
                 )
         return grads
 
@@ -140,7 +148,7 @@ class _Walk:
             heappush(self.queue, (-node.sequence, node))
         grads[branch.index] = grad
 
-    def _saved(self, node: Node) -> Any:
+    def saved(self, node: Node) -> Any:
         """What the node saved; where the walk is recorded, its own output gets its history back."""
         if not (self.create and node.op.rule.output_positions):
             return node.saved
@@ -150,7 +158,7 @@ class _Walk:
     def _hand_on(self, node: Node, edges: Sequence[Any], grads: Sequence[Any]) -> None:
         if len(grads) != len(edges):
             raise ValueError(
-                f"[{_name(node)}] returned {len(grads)} gradients for {len(edges)} inputs of {node.op.__name__}"
+                f"[{backward_name(node)}] returned {len(grads)} gradients for {len(edges)} inputs of {node.op.__name__}"
             )
         for i, (edge, grad) in enumerate(zip(edges, grads)):
             if edge is None:
@@ -160,11 +168,26 @@ class _Walk:
             if grad is None:
                 continue
             if node.casts is not None and grad.dtype != node.casts[i]:
-                grad = grad.astype(node.casts[i])
+                grad = self.cast(grad, node.casts[i])
             self.add(edge, grad)
 
 
-def _name(node: Node) -> str:
+    def cast(self, grad: ExTensor, dtype: Any) -> ExTensor:
+        """A gradient in the dtype of the input it belongs to."""
+        return grad.astype(dtype)
+
+
+class _Walks(threading.local):
+    """The kind of walk this thread makes."""
+
+    kind: Callable[..., Walk] = Walk
+
+
+walks = _Walks()
+
+
+def backward_name(node: Node) -> str:
+    """The name of the public backward of a node."""
     return getattr(node.op.rule.backward, "__name__", f"{node.op.__name__}_backward")
 
 
@@ -182,18 +205,18 @@ def _check_custom(node: Node, i: int, grad: Any) -> None:
     shape, dtype = node.shapes[i]
     if grad is None:
         raise NotImplementedError(
-            f"[{_name(node)}] returned no gradient for input {i} of {node.op.__name__}, which requires one; "
+            f"[{backward_name(node)}] returned no gradient for input {i} of {node.op.__name__}, which requires one; "
             "return it (zeros if it is zero)"
         )
     if not isinstance(grad, ExTensor):
-        raise TypeError(f"[{_name(node)}] gradient {i} must be a tensor, got {type(grad).__name__}")
+        raise TypeError(f"[{backward_name(node)}] gradient {i} must be a tensor, got {type(grad).__name__}")
     if grad.shape != shape:
         raise ValueError(
-            f"[{_name(node)}] gradient {i} has shape {grad.shape} but the input has shape {shape}; "
+            f"[{backward_name(node)}] gradient {i} has shape {grad.shape} but the input has shape {shape}; "
             "a broadcast input needs extensor.sum_to_shape"
         )
     if grad.dtype != dtype:
-        raise TypeError(f"[{_name(node)}] gradient {i} has dtype {grad.dtype} but the input has dtype {dtype}")
+        raise TypeError(f"[{backward_name(node)}] gradient {i} has dtype {grad.dtype} but the input has dtype {dtype}")
 
 
 def check_grad_output(function: str, output: ExTensor, grad_output: Any) -> ExTensor:

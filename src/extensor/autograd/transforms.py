@@ -33,7 +33,7 @@ _nesting = _Nesting()
 
 
 @contextmanager
-def _transform() -> Iterator[None]:
+def transforming() -> Iterator[None]:
     """Inside: recording is on, and inner transforms know that their results may be differentiated."""
     _nesting.depth += 1
     try:
@@ -54,7 +54,7 @@ def source_backward(grad_output: ExTensor) -> ExTensor:
     return grad_output
 
 
-class _Sources:
+class Sources:
     """The inputs of a transform, opened: the same structures with fresh nodes."""
 
     def __init__(self, function: str, trees: Sequence[Any]) -> None:
@@ -147,8 +147,8 @@ def value_and_grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has
 def _value_and_grad(name: str, fn: Callable[..., Any], argnums: Any, has_aux: bool) -> Callable[..., Any]:
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         positions = _argnums(name, argnums, len(args))
-        sources = _Sources(name, [args[i] for i in positions])
-        with _transform():
+        sources = Sources(name, [args[i] for i in positions])
+        with transforming():
             result = fn(*_with(args, positions, sources.trees), **kwargs)
         if has_aux and not (isinstance(result, tuple) and len(result) == 2):
             raise TypeError(f"[{name}] with has_aux=True fn must return (value, aux), got {describe(result)}")
@@ -206,8 +206,8 @@ def vjp(fn: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., tuple
         [2.0, 40.0]
     """
     _callable("vjp", fn)
-    sources = _Sources("vjp", primals)
-    with _transform():
+    sources = Sources("vjp", primals)
+    with transforming():
         out = fn(*sources.trees)
     outputs = list(leaves(out))
     if not outputs:
@@ -250,16 +250,16 @@ def jvp(fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any])
     if not (isinstance(primals, (tuple, list)) and isinstance(tangents, (tuple, list))):
         raise TypeError("[jvp] primals and tangents must be tuples, one entry per argument of fn")
     directions = list(leaves(map_leaves(lambda t: t, list(tangents))))
-    sources = _Sources("jvp", list(primals))
+    sources = Sources("jvp", list(primals))
     if [t.shape for t in directions] != [t.shape for t in sources.tensors]:
         raise ValueError(
             f"[jvp] tangents must be shaped like primals: {[t.shape for t in directions]} "
             f"and {[t.shape for t in sources.tensors]}"
         )
-    with _transform():
+    with transforming():
         out = fn(*sources.trees)
         outputs = list(leaves(out))
-        probes = _Sources("jvp", [ExTensor(np.zeros(o.shape, o.dtype)) for o in outputs])
+        probes = Sources("jvp", [ExTensor(np.zeros(o.shape, o.dtype)) for o in outputs])
         pulled = sources.walk(outputs, probes.tensors, create=True)
     tangent_leaves = iter(probes.walk(pulled, directions, retain=True))
     tangent = map_leaves(lambda _: next(tangent_leaves), out)
@@ -284,8 +284,8 @@ def jacobian(fn: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callab
         def of_arguments(*values: Any) -> Any:
             return fn(*_with(args, positions, values), **kwargs)
 
-        sources = _Sources("jacobian", [args[i] for i in positions])
-        with _transform():
+        sources = Sources("jacobian", [args[i] for i in positions])
+        with transforming():
             out = of_arguments(*sources.trees)
         create = sources.must_record(list(leaves(out)), [])
 
