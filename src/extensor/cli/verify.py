@@ -195,7 +195,8 @@ def _summary(
     verdicts: list[Verdict], failed: list[Verdict], dtypes: tuple[str, ...], seed: int, seconds: float
 ) -> Text:
     cases = sum(verdict.cases for verdict in verdicts)
-    done = f"{len(verdicts)} pairs, {cases:,} cases, {', '.join(dtypes)}, seed {seed}, {seconds:.1f} s"
+    pairs = "1 pair" if len(verdicts) == 1 else f"{len(verdicts)} pairs"
+    done = f"{pairs}, {cases:,} cases, {', '.join(dtypes)}, seed {seed}, {seconds:.1f} s"
     if failed:
         names = ", ".join(verdict.name for verdict in failed)
         return Text.assemble((f"{len(failed)} wrong: {names}\n", "bold red"), (done, "dim"))

@@ -1,0 +1,58 @@
+"""The examples run, and do what they say."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from click.testing import CliRunner
+
+from extensor.cli import main
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_mlp_by_hand_learns_the_hill(capsys: pytest.CaptureFixture[str]) -> None:
+    assert load("mlp_by_hand").train() < 1e-3
+    assert "step     0" in capsys.readouterr().out
+
+
+def test_custom_loss_backward(capsys: pytest.CaptureFixture[str]) -> None:
+    module = load("custom_loss_backward")
+    slope, offset = module.fit()
+    assert slope == pytest.approx(2.0, abs=0.1)
+    assert offset == pytest.approx(1.0, abs=0.15)
+    module.main()
+    assert "agrees with central differences" in capsys.readouterr().out
+
+
+def test_custom_loss_backward_can_be_verified() -> None:
+    result = CliRunner().invoke(main, ["verify", str(EXAMPLES / "custom_loss_backward.py")])
+    assert result.exit_code == 0, result.output
+    assert "log_cosh" in result.output
+
+
+def test_numerical_validation(capsys: pytest.CaptureFixture[str]) -> None:
+    module = load("numerical_validation")
+    assert module.one_function() < 1e-8
+    assert "element" in module.why_upstream_gradients_are_random()
+    assert max(module.a_whole_network().values()) < 1e-7
+    module.main()
+    assert "zeros instead of it" in capsys.readouterr().out
+
+
+def test_every_example_is_run() -> None:
+    tested = Path(__file__).read_text()
+    for path in EXAMPLES.glob("*.py"):
+        assert path.stem in tested, f"{path.name} is not run by any test here"
