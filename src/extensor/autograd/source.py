@@ -9,6 +9,7 @@ import keyword
 import linecache
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -262,10 +263,15 @@ class _Writer:
             shapes.append(str(g.shape))
             self.kept.append(g)
             self.grad_names[id(g)] = name
+        mirror = lefts.pop() if node.op.mirrored is not None else "_"  # minus the first gradient
+        if mirror != "_" and lefts[0] == "_":
+            lefts[0] = self._fresh(f"grad_{step.variables[0]}_first", None)
         name = self._function(backward_name(node))
         several = rule.returns_list or len(rule.targets) > 1
         left = ", ".join(lefts) + ("," if several and len(lefts) == 1 else "")
-        self.backward.append(f"{left} = {name}({', '.join(arguments)})  # {', '.join(shapes)}")
+        self.backward.append(f"{left} = {name}({', '.join(arguments)})  # {', '.join(shapes[: len(lefts)])}")
+        if mirror != "_":
+            self.backward.append(f"{mirror} = -{lefts[0]}")
 
     def _incoming(self, grad: Any, step: _Step) -> str:
         if isinstance(grad, ExTensor):
@@ -328,7 +334,11 @@ class _Writer:
         ]  # fmt: skip
         body = "\n".join(f"    {line}".rstrip() for line in [*reversed(forward), "", *backward])
         functions = sorted(f for f in self.functions if re.search(rf"\b{f}\(", body))
-        return f"from extensor import {', '.join(functions)}\n\n\ndef backward({', '.join(self.parameters)}, grad_output=None):\n{body}\n"
+        imports = f"from extensor import {', '.join(functions)}"
+        if len(imports) > 100:
+            wrapped = textwrap.fill(", ".join(functions), 96, initial_indent="    ", subsequent_indent="    ")
+            imports = f"from extensor import (\n{wrapped},\n)"
+        return f"{imports}\n\n\ndef backward({', '.join(self.parameters)}, grad_output=None):\n{body}\n"
 
 
 class _WritingWalk(Walk):
