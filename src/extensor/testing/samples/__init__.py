@@ -1,12 +1,25 @@
 """The rows of the registry, one module per family of functions."""
 
 from ..registry import Pair
-from . import activation, arithmetic, elementwise, exponential, loss, matrix, reduction, softmax, sorting, trigonometric
+from . import (
+    activation,
+    arithmetic,
+    basics,
+    elementwise,
+    exponential,
+    loss,
+    matrix,
+    reduction,
+    softmax,
+    sorting,
+    trigonometric,
+)
 
 __all__ = ["PAIRS"]
 
 FAMILIES = (
     arithmetic,
+    basics,
     elementwise,
     exponential,
     trigonometric,
