@@ -1,9 +1,121 @@
 """ExTensor: neural networks on a CPU, with gradients you can read, call and verify."""
 
-from .autograd import *  # noqa: F403
-from .config import *  # noqa: F403
-from .dtypes import *  # noqa: F403
-from .errors import *  # noqa: F403
-from .ops import *  # noqa: F403
-from .tensor import *  # noqa: F403
-from .version import *  # noqa: F403
+# ruff: noqa: F403, F405  (__all__ is the list; mypy and tests/public_api hold it to what the modules offer)
+
+import importlib as _importlib
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from . import init, optim, random
+from .autograd import *
+from .config import *
+from .dtypes import *
+from .errors import AnomalyError, OutOfBoundsError
+from .ops.activation import *
+from .ops.arithmetic import *
+from .ops.broadcasting import *
+from .ops.casting import *
+from .ops.comparison import *
+from .ops.creation import *
+from .ops.einsum import *
+from .ops.elementwise import *
+from .ops.exponential import *
+from .ops.indexing import *
+from .ops.joining import *
+from .ops.linear import *
+from .ops.loss_classification import *
+from .ops.loss_metric import *
+from .ops.loss_regression import *
+from .ops.matrix import *
+from .ops.reduction import *
+from .ops.selection import *
+from .ops.shape import *
+from .ops.softmax import *
+from .ops.sorting import *
+from .ops.trigonometric import *
+from .optim import sgd_step
+from .tensor import ExTensor, asarray, from_dlpack, tensor
+from .version import __version__
+
+__all__ = [
+    # the tensor
+    "ExTensor", "tensor", "asarray", "from_dlpack",
+    # dtypes
+    "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16",
+    "float32", "float64",
+    # creation
+    "arange", "copy", "copy_backward", "empty", "empty_like", "eye", "full", "full_like", "linspace", "ones",
+    "ones_like", "zeros", "zeros_like",
+    # casting
+    "astype", "astype_backward",
+    # arithmetic
+    "add", "add_backward", "subtract", "subtract_backward", "multiply", "multiply_backward", "divide",
+    "divide_backward", "floor_divide", "floor_divide_backward", "modulo", "modulo_backward", "power",
+    "power_backward", "negate", "negate_backward", "maximum", "maximum_backward", "minimum",
+    "minimum_backward",
+    # comparison and selection
+    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or",
+    "logical_not", "logical_xor", "isnan", "isinf", "isfinite", "where", "where_backward",
+    # elementwise
+    "abs", "abs_backward", "sign", "sign_backward", "ceil", "ceil_backward", "floor", "floor_backward",
+    "round", "round_backward", "trunc", "trunc_backward", "square", "square_backward", "reciprocal",
+    "reciprocal_backward", "clip", "clip_backward", "exp", "exp_backward", "expm1", "expm1_backward", "log",
+    "log_backward", "log1p", "log1p_backward", "log2", "log2_backward", "log10", "log10_backward", "sqrt",
+    "sqrt_backward", "rsqrt", "rsqrt_backward", "sin", "sin_backward", "cos", "cos_backward", "tan",
+    "tan_backward", "asin", "asin_backward", "acos", "acos_backward", "atan", "atan_backward", "sinh",
+    "sinh_backward", "cosh", "cosh_backward", "tanh", "tanh_backward", "erf", "erf_backward",
+    # matrix
+    "matmul", "matmul_backward", "transpose", "transpose_backward", "dot", "dot_backward", "outer",
+    "outer_backward", "inner", "inner_backward", "tensordot", "tensordot_backward", "einsum",
+    "einsum_backward",
+    # reduction and sorting
+    "sum", "sum_backward", "mean", "mean_backward", "max_reduce", "max_reduce_backward", "max",
+    "max_backward", "min_reduce", "min_reduce_backward", "min", "min_backward", "variance",
+    "variance_backward", "var", "var_backward", "std", "std_backward", "prod", "prod_backward", "logsumexp",
+    "logsumexp_backward", "cumsum", "cumsum_backward", "sort", "sort_backward", "top_k", "top_k_backward",
+    "argsort", "argmax", "argmin", "any", "all", "count_nonzero",
+    # broadcasting
+    "are_shapes_broadcastable", "broadcast_shapes", "broadcast_to", "broadcast_to_backward", "sum_to_shape",
+    "sum_to_shape_backward",
+    # shape
+    "expand_dims", "expand_dims_backward", "flatten", "flatten_backward", "flip", "flip_backward", "moveaxis",
+    "moveaxis_backward", "permute", "permute_backward", "ravel", "ravel_backward", "reshape",
+    "reshape_backward", "roll", "roll_backward", "squeeze", "squeeze_backward", "swapaxes",
+    "swapaxes_backward", "unsqueeze", "unsqueeze_backward", "concatenate", "concatenate_backward", "pad",
+    "pad_backward", "repeat", "repeat_backward", "split", "split_backward", "stack", "stack_backward", "tile",
+    "tile_backward", "index", "index_add", "index_add_backward", "index_backward", "index_set",
+    "index_set_backward", "take", "take_along_axis", "take_along_axis_backward", "take_backward",
+    # activation
+    "relu", "relu_backward", "leaky_relu", "leaky_relu_backward", "prelu", "prelu_backward", "PreluGradients",
+    "sigmoid", "sigmoid_backward", "gelu", "gelu_backward", "silu", "silu_backward", "mish", "mish_backward",
+    "elu", "elu_backward", "selu", "selu_backward", "softplus", "softplus_backward", "relu6",
+    "relu6_backward", "hard_sigmoid", "hard_sigmoid_backward", "hard_swish", "hard_swish_backward",
+    "hard_tanh", "hard_tanh_backward", "log_softmax", "log_softmax_backward", "softmax", "softmax_backward",
+    # layers as functions
+    "LinearGradients", "linear", "linear_backward",
+    # loss
+    "mean_squared_error", "mean_squared_error_backward", "mean_absolute_error",
+    "mean_absolute_error_backward", "smooth_l1", "smooth_l1_backward", "huber", "huber_backward",
+    "binary_cross_entropy", "binary_cross_entropy_backward", "binary_cross_entropy_with_logits",
+    "binary_cross_entropy_with_logits_backward", "cross_entropy", "cross_entropy_backward", "focal",
+    "focal_backward", "hinge", "hinge_backward", "kl_divergence", "kl_divergence_backward", "triplet_margin",
+    "triplet_margin_backward", "cosine_embedding", "cosine_embedding_backward", "CosineEmbeddingGradients",
+    "KLDivergenceGradients", "TripletMarginGradients",
+    # optimiser steps
+    "sgd_step",
+    # autograd
+    "backward_source", "checkpoint", "checkpoint_sequential", "detect_anomaly", "differentiable",
+    "draw_graph", "explain", "grad", "hessian", "hvp", "jacobian", "jvp", "no_grad", "value_and_grad", "vjp",
+    "AnomalyError",
+    # the library
+    "OutOfBoundsError", "get_num_threads", "set_num_threads", "show_config", "__version__",
+    # modules
+    "init", "optim", "random",
+]  # fmt: skip
+
+if not _TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """The upper floors load when they are first used."""
+        if name == "testing":
+            return _importlib.import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

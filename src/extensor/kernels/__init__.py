@@ -15,6 +15,7 @@ from .reference.loss_classification import *  # noqa: F403
 from .reference.loss_metric import *  # noqa: F403
 from .reference.loss_regression import *  # noqa: F403
 from .reference.matrix import *  # noqa: F403
+from .reference.optimisation import *  # noqa: F403
 from .reference.reduction import *  # noqa: F403
 from .reference.selection import *  # noqa: F403
 from .reference.shape import *  # noqa: F403

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,7 @@ def concatenate_backward(
     name = "concatenate_backward"
     listed = _listed(name, "tensors", tensors)
     shapes = [shape_of(name, "tensors", t) for t in listed]
-    flat = [(int(np.prod(s, dtype=object)),) for s in shapes] if axis is None else shapes
+    flat: list[Shape] = [(math.prod(s),) for s in shapes] if axis is None else shapes
     place = _join_axis(name, flat, 0 if axis is None else axis)
     lengths = [s[place] for s in flat]
     whole = (*flat[0][:place], sum(lengths), *flat[0][place + 1 :])
@@ -237,7 +238,7 @@ def tile_backward(grad_output: ExTensor, x: TensorOrShape, reps: Any) -> ExTenso
 def _repeat_indices(function: str, shape: Shape, repeats: Any, axis: Any) -> tuple[np.ndarray, int]:
     """Which position of ``axis`` (of the flattened tensor, if None) each position of the result comes from."""
     place = 0 if axis is None else as_axis(function, axis, len(shape))
-    length = int(np.prod(shape, dtype=object)) if axis is None else shape[place]
+    length = math.prod(shape) if axis is None else shape[place]
     counts = as_integers(function, "repeats", repeats)._array
     if counts.ndim > 1 or (counts.ndim == 1 and counts.size not in (1, length)):
         raise ValueError(

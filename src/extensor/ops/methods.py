@@ -1,48 +1,87 @@
 """The operators of a tensor and the methods that mirror functions: ``x + y``, ``x[1:]``, ``x.sum(0)``, ``x.T``.
 
-They are attached here, one floor above the tensor itself, because this is where the functions are.
+They are attached here, one floor above the tensor itself, because this is where the functions are. Their types
+are declared in :class:`~extensor.tensor.ExTensor`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from ..errors import describe
 from ..tensor import ExTensor
-from .indexing import At
+from . import (
+    activation,
+    arithmetic,
+    broadcasting,
+    casting,
+    comparison,
+    creation,
+    elementwise,
+    exponential,
+    indexing,
+    joining,
+    matrix,
+    reduction,
+    shape,
+    sorting,
+    trigonometric,
+)
+from .softmax import log_softmax, softmax
 
+# Types that x op y computes with; any other is left to y's own operator.
 _OPERANDS = (ExTensor, np.ndarray, np.generic, bool, int, float, list, tuple)
 
-BINARY = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
-    "mod": "modulo", "pow": "power", "matmul": "matmul",
-}  # fmt: skip
-COMPARISON = {
-    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
-}  # fmt: skip
-LOGICAL = {"and": "logical_and", "or": "logical_or", "xor": "logical_xor"}
+_BINARY: dict[str, Callable[..., Any]] = {
+    "add": arithmetic.add,
+    "sub": arithmetic.subtract,
+    "mul": arithmetic.multiply,
+    "truediv": arithmetic.divide,
+    "floordiv": arithmetic.floor_divide,
+    "mod": arithmetic.modulo,
+    "pow": arithmetic.power,
+    "matmul": matrix.matmul,
+}
+_COMPARISON: dict[str, Callable[..., Any]] = {
+    "eq": comparison.equal,
+    "ne": comparison.not_equal,
+    "lt": comparison.less,
+    "le": comparison.less_equal,
+    "gt": comparison.greater,
+    "ge": comparison.greater_equal,
+}
+_LOGICAL: dict[str, Callable[..., Any]] = {
+    "and": comparison.logical_and,
+    "or": comparison.logical_or,
+    "xor": comparison.logical_xor,
+}
 
-METHODS = (
-    # arithmetic, elementwise
-    "maximum", "minimum", "abs", "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "rsqrt", "square",
-    "reciprocal", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "erf", "clip",
-    "sign", "ceil", "floor", "round", "trunc", "isnan", "isinf", "isfinite", "astype", "copy",
-    # matrix, reduction
-    "matmul", "dot", "outer", "inner", "sum", "mean", "max", "min", "var", "std", "variance", "prod", "logsumexp", "cumsum",
-    "max_reduce", "min_reduce", "sort", "top_k", "argmax", "argmin", "argsort", "any", "all", "count_nonzero",
-    # shape
-    "squeeze", "unsqueeze", "expand_dims", "flatten", "ravel", "moveaxis", "swapaxes", "flip", "roll",
-    "split", "tile", "repeat", "pad", "broadcast_to", "sum_to_shape", "take", "take_along_axis",
-    # activation
-    "relu", "leaky_relu", "sigmoid", "softmax", "log_softmax", "gelu", "silu", "mish", "elu", "selu", "softplus",
-    "relu6", "hard_sigmoid", "hard_swish", "hard_tanh",
-)  # fmt: skip
+# Functions that are methods under their own name, the tensor as their first argument.
+_MIRRORED: dict[ModuleType, str] = {
+    arithmetic: "add subtract multiply divide floor_divide modulo power negate maximum minimum",
+    comparison: "equal not_equal less less_equal greater greater_equal logical_and logical_or logical_not logical_xor "
+    "isnan isinf isfinite",
+    elementwise: "abs sign ceil floor round trunc square reciprocal clip",
+    exponential: "exp expm1 log log1p log2 log10 sqrt rsqrt",
+    trigonometric: "sin cos tan asin acos atan sinh cosh tanh erf",
+    casting: "astype",
+    creation: "copy",
+    broadcasting: "broadcast_to sum_to_shape",
+    matrix: "matmul dot outer inner tensordot",
+    reduction: "sum mean max min max_reduce min_reduce var variance std prod logsumexp cumsum",
+    sorting: "sort top_k argsort argmax argmin any all count_nonzero",
+    shape: "squeeze unsqueeze expand_dims flatten ravel moveaxis swapaxes flip roll",
+    joining: "split tile repeat pad",
+    indexing: "take take_along_axis",
+    activation: "relu leaky_relu prelu sigmoid gelu silu mish elu selu softplus relu6 hard_sigmoid hard_swish hard_tanh",
+}
 
 
-def _operator(function: Callable[..., Any], name: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
+def _operator(name: str, function: Callable[..., Any], reflected: bool = False) -> Callable[[Any, Any], Any]:
     """A binary operator; it leaves types it does not know to the other operand."""
     if reflected:
 
@@ -53,70 +92,84 @@ def _operator(function: Callable[..., Any], name: str, reflected: bool = False) 
         def method(self: ExTensor, other: Any) -> Any:
             return function(self, other) if isinstance(other, _OPERANDS) else NotImplemented
 
+    return _named(name, method, function)
+
+
+def _named(name: str, method: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
     method.__name__ = name
     method.__qualname__ = f"ExTensor.{name}"
     method.__doc__ = function.__doc__
     return method
 
 
-def _logical(function: Callable[..., Any], symbol: str) -> Callable[..., Any]:
-    """``& | ^ ~`` are for masks; on other dtypes they would mean the bits, which ExTensor does not touch."""
+def _of_masks(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """``& | ^ ~`` combine masks; on other dtypes they would mean the bits, which ExTensor does not touch."""
 
     def checked(*operands: Any) -> Any:
         for value in operands:
             if not isinstance(value, (bool, np.bool_)) and getattr(value, "dtype", None) != np.bool_:
                 raise TypeError(
-                    f"[{symbol}] works on boolean tensors, got {describe(value)}; compare first, e.g. x > 0"
+                    f"[{name}] combines boolean tensors, got {describe(value)}; compare first, e.g. x > 0"
                 )
         return function(*operands)
 
     return checked
 
 
-def _varargs(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+def _spread(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """A method that takes its tuple spread out as well: ``x.reshape(2, 3)`` and ``x.reshape((2, 3))``."""
 
     def method(self: ExTensor, *lengths: Any) -> Any:
         return function(self, lengths[0] if len(lengths) == 1 else lengths)
 
-    method.__name__ = name
-    method.__qualname__ = f"ExTensor.{name}"
-    method.__doc__ = function.__doc__
-    return method
+    return _named(name, method, function)
 
 
-def attach(functions: Mapping[str, Any]) -> None:
-    """Give :class:`ExTensor` its operators and methods."""
-    for name, target in BINARY.items():
-        if target not in functions:
-            continue
-        setattr(ExTensor, f"__{name}__", _operator(functions[target], f"__{name}__"))
-        setattr(ExTensor, f"__r{name}__", _operator(functions[target], f"__r{name}__", reflected=True))
-    for name, target in COMPARISON.items():
-        setattr(ExTensor, f"__{name}__", _operator(functions[target], f"__{name}__"))
-    for name, target in LOGICAL.items():
-        function = _logical(functions[target], name)
-        setattr(ExTensor, f"__{name}__", _operator(function, f"__{name}__"))
-        setattr(ExTensor, f"__r{name}__", _operator(function, f"__r{name}__", reflected=True))
-    ExTensor.__neg__ = functions["negate"]
-    ExTensor.__pos__ = lambda self: self
-    ExTensor.__invert__ = _logical(functions["logical_not"], "invert")
-    if "abs" in functions:
-        ExTensor.__abs__ = functions["abs"]
-    for name in METHODS:
-        if name in functions:
-            setattr(ExTensor, name, functions[name])
-    for name in ("reshape", "permute"):
-        if name in functions:
-            setattr(ExTensor, name, _varargs(functions[name], name))
-    if "transpose" in functions:
-        transpose = functions["transpose"]
-        ExTensor.transpose = lambda self, *axes: transpose(
-            self, (axes[0] if len(axes) == 1 else axes) or None
-        )
-        ExTensor.T = property(transpose)
-    if "swapaxes" in functions:
-        ExTensor.mT = property(lambda self: functions["swapaxes"](self, -1, -2))
-    if "index" in functions:
-        ExTensor.__getitem__ = functions["index"]
-        ExTensor.at = property(At)
+def _transpose(self: ExTensor, *axes: Any) -> ExTensor:
+    if not axes:
+        return matrix.transpose(self)
+    return matrix.transpose(self, axes[0] if len(axes) == 1 else axes)
+
+
+def _matrix_transpose(self: ExTensor) -> ExTensor:
+    """A matrix, or a stack of them, with rows and columns exchanged."""
+    if self.ndim < 2:
+        raise ValueError(f"[mT] needs at least two axes, got shape {self.shape}")
+    return shape.swapaxes(self, -1, -2)
+
+
+def _attach() -> None:
+    for name, function in _BINARY.items():
+        setattr(ExTensor, f"__{name}__", _operator(f"__{name}__", function))
+        setattr(ExTensor, f"__r{name}__", _operator(f"__r{name}__", function, reflected=True))
+    for name, function in _COMPARISON.items():
+        setattr(ExTensor, f"__{name}__", _operator(f"__{name}__", function))
+    for name, function in _LOGICAL.items():
+        checked = _of_masks(f"__{name}__", function)
+        setattr(ExTensor, f"__{name}__", _operator(f"__{name}__", checked))
+        setattr(ExTensor, f"__r{name}__", _operator(f"__r{name}__", checked, reflected=True))
+    for module, names in _MIRRORED.items():
+        for name in names.split():
+            setattr(ExTensor, name, getattr(module, name))
+    special: dict[str, Any] = {
+        "__neg__": arithmetic.negate,
+        "__pos__": _named("__pos__", lambda self: self, ExTensor.__copy__),
+        "__abs__": elementwise.abs,
+        "__invert__": _of_masks("__invert__", comparison.logical_not),
+        "__getitem__": indexing.index,
+        "softmax": softmax,
+        "log_softmax": log_softmax,
+        "reshape": _spread("reshape", shape.reshape),
+        "permute": _spread("permute", shape.permute),
+        "transpose": _named("transpose", _transpose, matrix.transpose),
+        "T": property(matrix.transpose, doc="The tensor with its axes in reverse order."),
+        "mT": property(_matrix_transpose),
+        "at": property(
+            indexing.At, doc="Places in the tensor: ``x.at[key].set(v)`` and ``x.at[key].add(v)``."
+        ),
+    }
+    for name, value in special.items():
+        setattr(ExTensor, name, value)
+
+
+_attach()

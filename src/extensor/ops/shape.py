@@ -5,6 +5,7 @@ The gradient of moving elements is moving them back, so every backward here is o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -48,7 +49,7 @@ def _resolved(x: ExTensor, shape: Any) -> Shape:
     if wanted.count(-1) > 1:
         raise ValueError(f"[reshape] shape may hold one -1, got {wanted}")
     known = as_shape("reshape", "shape", [n for n in wanted if n != -1])
-    size = int(np.prod(known, dtype=object))
+    size = math.prod(known)
     if len(known) != len(wanted) and size and x.size % size == 0:
         wanted = tuple(x.size // size if n == -1 else n for n in wanted)
     elif len(known) != len(wanted) or size != x.size:
@@ -68,7 +69,7 @@ def reshape_backward(grad_output: ExTensor, x: TensorOrShape) -> ExTensor:
     """
     shape = shape_of("reshape_backward", "x", x)
     grad = as_floating("reshape_backward", "grad_output", grad_output)
-    if grad.size != np.prod(shape, dtype=object):
+    if grad.size != math.prod(shape):
         raise ValueError(
             f"[reshape_backward] grad_output of shape {grad.shape} does not fill x's shape {shape}"
         )
@@ -184,7 +185,7 @@ def _flattened(function: str, shape: Shape, start_axis: Any, end_axis: Any) -> S
         raise ValueError(
             f"[{function}] start_axis {start_axis} comes after end_axis {end_axis} in the shape {shape}"
         )
-    return (*shape[:start], int(np.prod(shape[start : end + 1], dtype=object)), *shape[end + 1 :])
+    return (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :])
 
 
 @differentiable

@@ -42,10 +42,10 @@ def pad_constant(x, widths, values):
     """(before, after) widths and values per axis; where two axes pad the same corner the later one decides."""
     out = np.empty([n + before + after for n, (before, after) in zip(x.shape, widths)], x.dtype)
     inner = [slice(before, before + n) for n, (before, _) in zip(x.shape, widths)]
-    out[(*inner, ...)] = x
+    out[tuple(inner)] = x
     for axis, ((before, _), (low, high)) in enumerate(zip(widths, values)):
         # axes before this one are already padded, axes after it are still bare
-        region = [slice(None)] * axis + [slice(None)] + inner[axis + 1 :]
+        region = [slice(None)] * (axis + 1) + inner[axis + 1 :]
         region[axis] = slice(0, before)
         out[tuple(region)] = low
         region[axis] = slice(before + x.shape[axis], None)
