@@ -45,15 +45,21 @@ class Equation(NamedTuple):
 def _split(function: str, subscripts: Any, operands: int) -> tuple[list[str], str | None]:
     """The terms of the operands and of the output (None where it is implied), with valid characters only."""
     if not isinstance(subscripts, str):
-        raise TypeError(f"[{function}] subscripts must be a string such as 'ij,jk->ik', got {describe(subscripts)}")
+        raise TypeError(
+            f"[{function}] subscripts must be a string such as 'ij,jk->ik', got {describe(subscripts)}"
+        )
     left, arrow, right = subscripts.replace(" ", "").partition("->")
     terms = left.split(",")
     for term in [*terms, right]:
         letters = term.replace("...", "", 1)
         if any(c not in string.ascii_letters for c in letters):
-            raise ValueError(f"[{function}] subscripts {subscripts!r}: {term!r} may hold letters and one '...' only")
+            raise ValueError(
+                f"[{function}] subscripts {subscripts!r}: {term!r} may hold letters and one '...' only"
+            )
     if len(terms) != operands:
-        raise ValueError(f"[{function}] subscripts {subscripts!r} name {len(terms)} operands but {operands} were given")
+        raise ValueError(
+            f"[{function}] subscripts {subscripts!r} name {len(terms)} operands but {operands} were given"
+        )
     return terms, right if arrow else None
 
 
@@ -63,11 +69,15 @@ def _parse(function: str, subscripts: Any, shapes: list[Shape]) -> Equation:
     for term, shape in zip(terms, shapes):
         named = len(term.replace("...", ""))
         if named > len(shape) or (named < len(shape) and "..." not in term):
-            raise ValueError(f"[{function}] {term!r} of {subscripts!r} names {named} axes but the operand has shape {shape}")
+            raise ValueError(
+                f"[{function}] {term!r} of {subscripts!r} names {named} axes but the operand has shape {shape}"
+            )
         extras.append(len(shape) - named)
     unused = [c for c in string.ascii_letters if c not in subscripts]
     if max(extras) > len(unused):
-        raise ValueError(f"[{function}] subscripts {subscripts!r} need more than {len(string.ascii_letters)} letters")
+        raise ValueError(
+            f"[{function}] subscripts {subscripts!r} need more than {len(string.ascii_letters)} letters"
+        )
     ellipsis = "".join(unused[: max(extras)])
     inputs = [t.replace("...", ellipsis[len(ellipsis) - n :]) for t, n in zip(terms, extras)]
     if output is None:
@@ -79,7 +89,9 @@ def _parse(function: str, subscripts: Any, shapes: list[Shape]) -> Equation:
         output = output.replace("...", ellipsis)
     for letter in output:
         if output.count(letter) > 1 or not any(letter in term for term in inputs):
-            raise ValueError(f"[{function}] subscripts {subscripts!r}: output {letter!r} must be in an input, and once")
+            raise ValueError(
+                f"[{function}] subscripts {subscripts!r}: output {letter!r} must be in an input, and once"
+            )
     return Equation(inputs, output, _lengths(function, subscripts, inputs, shapes))
 
 
@@ -155,7 +167,9 @@ def _as_matmul(equation: Equation, a: ExTensor, b: ExTensor) -> ExTensor | None:
         sizes = [math.prod(lengths[c] for c in group) for group in groups[1:]]
         return x._array.transpose(order).reshape(*(lengths[c] for c in groups[0]), *sizes)
 
-    product = kernels.matmul.on_arrays(matrices(a, left, batch, rows, summed), matrices(b, right, batch, summed, columns))
+    product = kernels.matmul.on_arrays(
+        matrices(a, left, batch, rows, summed), matrices(b, right, batch, summed, columns)
+    )
     made = [*batch, *rows, *columns]
     return ExTensor(product.reshape([lengths[c] for c in made]).transpose([made.index(c) for c in output]))
 

@@ -28,9 +28,13 @@ def _check_shapes(function: str, x: Shape, weight: Shape) -> None:
     if len(weight) != 2:
         raise ValueError(f"[{function}] weight must have the 2 axes (out, in), got shape {weight}")
     if not x:
-        raise ValueError(f"[{function}] x is 0-d; its last axis must have the {weight[1]} inputs of weight {weight}")
+        raise ValueError(
+            f"[{function}] x is 0-d; its last axis must have the {weight[1]} inputs of weight {weight}"
+        )
     if x[-1] != weight[1]:
-        raise ValueError(f"[{function}] x has {x[-1]} features but weight takes {weight[1]} (x: {x}, weight: {weight})")
+        raise ValueError(
+            f"[{function}] x has {x[-1]} features but weight takes {weight[1]} (x: {x}, weight: {weight})"
+        )
 
 
 @differentiable
@@ -88,7 +92,8 @@ def linear_backward(
         >>> grads.grad_weight.tolist(), grads.grad_bias.tolist()
         ([[4.0, 4.0, 4.0], [4.0, 4.0, 4.0]], [4.0, 4.0])
     """
-    x, weight = differentiable_input("linear_backward", "x", x), differentiable_input("linear_backward", "weight", weight)
+    x = differentiable_input("linear_backward", "x", x)
+    weight = differentiable_input("linear_backward", "weight", weight)
     _check_shapes("linear_backward", x.shape, weight.shape)
     grad = as_grad("linear_backward", grad_output, (*x.shape[:-1], weight.shape[0]))
     grad_x, grad_weight, grad_bias = kernels.linear_backward(grad, x, weight, needs)

@@ -35,14 +35,18 @@ def _pair(function: str, a: Any, b: Any, needs: Needs) -> tuple[ExTensor, ExTens
 def _matmul_shape(function: str, a: Shape, b: Shape) -> Shape:
     if not a or not b:
         name = "b" if a else "a"
-        raise ValueError(f"[{function}] {name} is 0-d; a matrix product needs at least one axis, use multiply (a: {a}, b: {b})")
+        raise ValueError(
+            f"[{function}] {name} is 0-d; a matrix product needs an axis, use multiply (a: {a}, b: {b})"
+        )
     rows = b[-2] if len(b) > 1 else b[0]
     if a[-1] != rows:
         raise ValueError(f"[{function}] a has {a[-1]} columns but b has {rows} rows (a: {a}, b: {b})")
     try:
         batch = np.broadcast_shapes(a[:-2], b[:-2])
     except ValueError:
-        raise ValueError(f"[{function}] the batches {a[:-2]} and {b[:-2]} do not broadcast (a: {a}, b: {b})") from None
+        raise ValueError(
+            f"[{function}] the batches {a[:-2]} and {b[:-2]} do not broadcast (a: {a}, b: {b})"
+        ) from None
     return (*batch, *a[-2:-1], *(b[-1:] if len(b) > 1 else ()))
 
 
@@ -83,7 +87,9 @@ def _matmul_formula(g: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOT
 
 
 @fused(_matmul_formula)
-def matmul_backward(grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH) -> BinaryGradients:
+def matmul_backward(
+    grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH
+) -> BinaryGradients:
     """Gradient of :func:`matmul`.   da = dy @ b.mT,  db = a.mT @ dy,  each summed over broadcast batches
 
     Args:
@@ -113,7 +119,9 @@ def _permutation(function: str, axes: Any, ndim: int) -> tuple[int, ...]:
     for axis in axes:
         position = as_int(function, "axes", axis)
         if not -ndim <= position < ndim:
-            raise ValueError(f"[{function}] axes {tuple(axes)}: {position} is out of range for a tensor with {ndim} axes")
+            raise ValueError(
+                f"[{function}] axes {tuple(axes)}: {position} is out of range for a tensor with {ndim} axes"
+            )
         found.append(position % ndim)
     if sorted(found) != list(range(ndim)):
         raise ValueError(f"[{function}] axes {tuple(axes)} must name each of the {ndim} axes once")
@@ -157,7 +165,9 @@ def transpose_backward(grad_output: ExTensor, axes: Sequence[int] | None = None)
 class _Contraction:
     """Which axes of two tensors are multiplied and summed, and which ones remain."""
 
-    def __init__(self, function: str, a: Shape, b: Shape, axes_a: Sequence[int], axes_b: Sequence[int]) -> None:
+    def __init__(
+        self, function: str, a: Shape, b: Shape, axes_a: Sequence[int], axes_b: Sequence[int]
+    ) -> None:
         lengths_a, lengths_b = [a[i] for i in axes_a], [b[i] for i in axes_b]
         if lengths_a != lengths_b:
             raise ValueError(
@@ -188,7 +198,9 @@ class _Contraction:
             grad_a = cast_like(transpose(found, [places[i] for i in range(a.ndim)]), a)
         if needs[1]:
             found = tensordot(a, grad, (self.free_a, rows))
-            places = _ranks(self.axes_b, self.axes_a, 0) | dict(zip(self.free_b, range(len(self.axes_b), b.ndim)))
+            places = _ranks(self.axes_b, self.axes_a, 0) | dict(
+                zip(self.free_b, range(len(self.axes_b), b.ndim))
+            )
             grad_b = cast_like(transpose(found, [places[i] for i in range(b.ndim)]), b)
         return BinaryGradients(grad_a, grad_b)
 
@@ -203,10 +215,14 @@ def _contraction(function: str, a: Shape, b: Shape, axes: Any) -> _Contraction:
     if not isinstance(axes, (tuple, list)):
         n = as_int(function, "axes", axes)
         if not 0 <= n <= min(len(a), len(b)):
-            raise ValueError(f"[{function}] axes={n}: a has {len(a)} axes and b has {len(b)} (a: {a}, b: {b})")
+            raise ValueError(
+                f"[{function}] axes={n}: a has {len(a)} axes and b has {len(b)} (a: {a}, b: {b})"
+            )
         return _Contraction(function, a, b, range(len(a) - n, len(a)), range(n))
     if len(axes) != 2:
-        raise ValueError(f"[{function}] axes must be an int or a pair of axes or tuples of axes, got {describe(axes)}")
+        raise ValueError(
+            f"[{function}] axes must be an int or a pair of axes or tuples of axes, got {describe(axes)}"
+        )
     sides = []
     for side, shape in zip(axes, (a, b)):
         listed = side if isinstance(side, (tuple, list, range)) else (side,)
@@ -214,7 +230,9 @@ def _contraction(function: str, a: Shape, b: Shape, axes: Any) -> _Contraction:
         if len(set(sides[-1])) != len(sides[-1]):
             raise ValueError(f"[{function}] axes {tuple(listed)} names an axis twice")
     if len(sides[0]) != len(sides[1]):
-        raise ValueError(f"[{function}] axes names {len(sides[0])} axes of a but {len(sides[1])} of b: {describe(axes)}")
+        raise ValueError(
+            f"[{function}] axes names {len(sides[0])} axes of a but {len(sides[1])} of b: {describe(axes)}"
+        )
     return _Contraction(function, a, b, *sides)
 
 
@@ -331,7 +349,9 @@ def inner(a: ExTensor, b: ExTensor) -> ExTensor:
     return _last_with("inner", a.shape, b.shape, -1).forward(a, b)
 
 
-def inner_backward(grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH) -> BinaryGradients:
+def inner_backward(
+    grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH
+) -> BinaryGradients:
     """Gradient of :func:`inner`.   da_ik = sum_j dy_ij b_jk,  db_jk = sum_i dy_ij a_ik
 
     Args:
@@ -367,7 +387,9 @@ def outer(a: ExTensor, b: ExTensor) -> ExTensor:
     return kernels.outer(as_tensor("outer", "a", a), as_tensor("outer", "b", b))
 
 
-def outer_backward(grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH) -> BinaryGradients:
+def outer_backward(
+    grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH
+) -> BinaryGradients:
     """Gradient of :func:`outer`.   da = dy @ b,  db = a @ dy
 
     Args:

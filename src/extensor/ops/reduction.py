@@ -16,7 +16,17 @@ from .. import kernels
 from ..graph import differentiable, fused
 from ..kernels import Kernel
 from ..tensor import ExTensor, Shape, TensorOrShape
-from ._checks import as_axes, as_axis, as_bool, as_grad, as_number, as_tensor, differentiable_input, reduced_shape, shape_of
+from ._checks import (
+    as_axes,
+    as_axis,
+    as_bool,
+    as_grad,
+    as_number,
+    as_tensor,
+    differentiable_input,
+    reduced_shape,
+    shape_of,
+)
 from .casting import cast_like
 from .selection import where
 
@@ -41,7 +51,7 @@ def _reduce_backward(
     x = differentiable_input(function, "x", x)
     axes, keepdims = as_axes(function, axis, x.ndim), as_bool(function, "keepdims", keepdims)
     grad = as_grad(function, grad_output, reduced_shape(x.shape, axes, keepdims))
-    return cast_like(kernel(grad, x, axes, keepdims, *options), x)  # type: ignore[return-value]
+    return cast_like(kernel(grad, x, axes, keepdims, *options), x)
 
 
 def _average_backward(
@@ -51,7 +61,7 @@ def _average_backward(
     shape = shape_of(function, "x", x)
     axes, keepdims = as_axes(function, axis, len(shape)), as_bool(function, "keepdims", keepdims)
     grad = as_grad(function, grad_output, reduced_shape(shape, axes, keepdims))
-    return cast_like(kernel(grad, shape, axes, keepdims), x)  # type: ignore[return-value]
+    return cast_like(kernel(grad, shape, axes, keepdims), x)
 
 
 def _spread(g: ExTensor, shape: Shape, axis: Axis) -> ExTensor:
@@ -89,7 +99,9 @@ def sum(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
 
 
 @fused(_sum_formula)
-def sum_backward(grad_output: ExTensor, x: TensorOrShape, axis: Axis = None, keepdims: bool = False) -> ExTensor:
+def sum_backward(
+    grad_output: ExTensor, x: TensorOrShape, axis: Axis = None, keepdims: bool = False
+) -> ExTensor:
     """Gradient of :func:`sum`: every element that was added gets the gradient of its sum.   dx_i = dy
 
     Args:
@@ -130,7 +142,9 @@ def _mean_formula(g: ExTensor, x: TensorOrShape, axis: Axis = None, keepdims: bo
 
 
 @fused(_mean_formula)
-def mean_backward(grad_output: ExTensor, x: TensorOrShape, axis: Axis = None, keepdims: bool = False) -> ExTensor:
+def mean_backward(
+    grad_output: ExTensor, x: TensorOrShape, axis: Axis = None, keepdims: bool = False
+) -> ExTensor:
     """Gradient of :func:`mean`.   dx_i = dy / n
 
     Args:
@@ -150,7 +164,9 @@ def _extremum(function: str, kernel: Kernel, x: Any, axis: Axis, keepdims: bool)
     x = as_tensor(function, "x", x)
     axes = as_axes(function, axis, x.ndim)
     if not x.size and 0 not in reduced_shape(x.shape, axes, False):
-        raise ValueError(f"[{function}] x of shape {x.shape} has no elements along axis {axis}, so no extreme one")
+        raise ValueError(
+            f"[{function}] x of shape {x.shape} has no elements along axis {axis}, so no extreme one"
+        )
     return kernel(x, axes, as_bool(function, "keepdims", keepdims))
 
 
@@ -162,7 +178,7 @@ def _extremum_formula(extremum: Any) -> Any:
         extreme = extremum(x._array, axes, keepdims=True)
         chosen = (x._array == extreme) | np.isnan(extreme)
         sharing = np.where(np.isnan(extreme), np.nan, chosen.sum(axes, keepdims=True)).astype(x.dtype)
-        return where(ExTensor(chosen), _spread(g, x.shape, axis) / ExTensor(sharing), 0.0)
+        return where(ExTensor(np.asarray(chosen)), _spread(g, x.shape, axis) / ExTensor(sharing), 0.0)
 
     return formula
 
@@ -185,7 +201,9 @@ def max_reduce(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTens
 
 
 @fused(_extremum_formula(np.max))
-def max_reduce_backward(grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
+def max_reduce_backward(
+    grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False
+) -> ExTensor:
     """Gradient of :func:`max_reduce`: the largest elements share it equally; a nan makes its whole slice nan.
 
     dx_i = dy / n  for the n elements with x_i == max(x),  0 for the others
@@ -200,7 +218,9 @@ def max_reduce_backward(grad_output: ExTensor, x: ExTensor, axis: Axis = None, k
         >>> et.max_reduce_backward(et.tensor(1.0), et.tensor([1.0, 3.0, 2.0, 3.0])).tolist()
         [0.0, 0.5, 0.0, 0.5]
     """
-    return _reduce_backward("max_reduce_backward", kernels.max_reduce_backward, grad_output, x, axis, keepdims)
+    return _reduce_backward(
+        "max_reduce_backward", kernels.max_reduce_backward, grad_output, x, axis, keepdims
+    )
 
 
 @differentiable
@@ -221,7 +241,9 @@ def min_reduce(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTens
 
 
 @fused(_extremum_formula(np.min))
-def min_reduce_backward(grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
+def min_reduce_backward(
+    grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False
+) -> ExTensor:
     """Gradient of :func:`min_reduce`: the smallest elements share it equally; a nan makes its whole slice nan.
 
     dx_i = dy / n  for the n elements with x_i == min(x),  0 for the others
@@ -236,7 +258,9 @@ def min_reduce_backward(grad_output: ExTensor, x: ExTensor, axis: Axis = None, k
         >>> et.min_reduce_backward(et.tensor(1.0), et.tensor([1.0, 3.0, 2.0])).tolist()
         [1.0, 0.0, 0.0]
     """
-    return _reduce_backward("min_reduce_backward", kernels.min_reduce_backward, grad_output, x, axis, keepdims)
+    return _reduce_backward(
+        "min_reduce_backward", kernels.min_reduce_backward, grad_output, x, axis, keepdims
+    )
 
 
 @differentiable
@@ -289,7 +313,9 @@ def variance_backward(
         [-1.0, 1.0]
     """
     ddof = as_number("variance_backward", "ddof", ddof)
-    return _reduce_backward("variance_backward", kernels.variance_backward, grad_output, x, axis, keepdims, ddof)
+    return _reduce_backward(
+        "variance_backward", kernels.variance_backward, grad_output, x, axis, keepdims, ddof
+    )
 
 
 @differentiable
@@ -310,11 +336,13 @@ def std(x: ExTensor, axis: Axis = None, keepdims: bool = False, ddof: float = 0)
     return _reduce("std", kernels.std, x, axis, keepdims, as_number("std", "ddof", ddof))
 
 
-def _std_formula(g: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> ExTensor:
+def _std_formula(
+    g: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False, ddof: float = 0
+) -> ExTensor:
     inverse = _inverse_freedom(x.shape, axis, ddof)
     centered = x - mean(x, axis, keepdims=True)
     squares = sum(centered * centered, axis, keepdims=True)
-    flat = ExTensor(squares._array == 0)
+    flat = ExTensor(np.asarray(squares._array == 0))
     deviation = (where(flat, 1.0, squares) * inverse).sqrt()
     return where(flat, 0.0, _spread(g, x.shape, axis) / deviation) * centered * inverse
 
@@ -367,7 +395,9 @@ def _prod_formula(g: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = 
     others = prod(where(ExTensor(np.eye(n, dtype=bool)), 1.0, rows), -1)
     nans = np.isnan(x._array).any(axes, keepdims=True)
     poison = ExTensor(np.where(nans, np.nan, 1.0).astype(x.dtype))
-    return _spread(g, x.shape, axis) * poison * others.reshape(moved.shape).transpose(tuple(np.argsort(order)))
+    return (
+        _spread(g, x.shape, axis) * poison * others.reshape(moved.shape).transpose(tuple(np.argsort(order)))
+    )
 
 
 @fused(_prod_formula)
@@ -411,12 +441,16 @@ def logsumexp(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTenso
 
 
 def _logsumexp_formula(g: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
-    return _spread(g, x.shape, axis) * (x - logsumexp(x, axis, keepdims=True)).exp()
+    largest = x._array.max(as_axes("reduction", axis, x.ndim), keepdims=True, initial=-np.inf)
+    powers = (x - ExTensor(np.where(np.isfinite(largest), largest, 0.0).astype(x.dtype))).exp()
+    return _spread(g, x.shape, axis) * (powers / sum(powers, axis, keepdims=True))
 
 
 @fused(_logsumexp_formula)
-def logsumexp_backward(grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
-    """Gradient of :func:`logsumexp`: the softmax.   dx_i = dy * exp(x_i - logsumexp(x))
+def logsumexp_backward(
+    grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False
+) -> ExTensor:
+    """Gradient of :func:`logsumexp`: the softmax.   dx_i = dy * exp(x_i) / sum_j exp(x_j)
 
     nan where all elements of a slice are -inf, and at an element that is inf, as in softmax.
 
@@ -476,7 +510,7 @@ def cumsum_backward(grad_output: ExTensor, x: TensorOrShape, axis: int | None = 
     shape = shape_of("cumsum_backward", "x", x)
     along = _along("cumsum_backward", axis, len(shape))
     grad = as_grad("cumsum_backward", grad_output, (math.prod(shape),) if along is None else shape)
-    return cast_like(kernels.cumsum_backward(grad, shape, along), x)  # type: ignore[return-value]
+    return cast_like(kernels.cumsum_backward(grad, shape, along), x)
 
 
 max, max_backward = max_reduce, max_reduce_backward

@@ -70,14 +70,16 @@ def sort_backward(grad_output: ExTensor, x: ExTensor, axis: int | None = -1) -> 
     x = differentiable_input("sort_backward", "x", x)
     along = _along("sort_backward", axis, x.ndim)
     grad = as_grad("sort_backward", grad_output, (x.size,) if along is None else x.shape)
-    return cast_like(kernels.sort_backward(grad, x, along), x)  # type: ignore[return-value]
+    return cast_like(kernels.sort_backward(grad, x, along), x)
 
 
 def _top(function: str, x: ExTensor, k: Any, axis: Any) -> tuple[int, int]:
     """``k`` and ``axis``, checked against the shape of ``x``."""
     along, k = as_axis(function, axis, x.ndim), as_int(function, "k", k)
     if not 0 <= k <= x.shape[along]:
-        raise ValueError(f"[{function}] k must be between 0 and {x.shape[along]}, the length of axis {axis}; got {k}")
+        raise ValueError(
+            f"[{function}] k must be between 0 and {x.shape[along]}, the length of axis {axis}; got {k}"
+        )
     return k, along
 
 
@@ -125,7 +127,7 @@ def top_k_backward(grad_output: ExTensor, x: ExTensor, k: int, axis: int = -1) -
     x = differentiable_input("top_k_backward", "x", x)
     k, along = _top("top_k_backward", x, k, axis)
     grad = as_grad("top_k_backward", grad_output, (*x.shape[:along], k, *x.shape[along + 1 :]))
-    return cast_like(kernels.top_k_backward(grad, x, k, along), x)  # type: ignore[return-value]
+    return cast_like(kernels.top_k_backward(grad, x, k, along), x)
 
 
 def argsort(x: ExTensor, axis: int | None = -1) -> ExTensor:
@@ -148,7 +150,9 @@ def _search(function: str, kernel: Kernel, x: Any, axis: int | None, keepdims: b
     x = as_tensor(function, "x", x)
     along = _along(function, axis, x.ndim)
     if not (x.size if along is None else x.shape[along]):
-        raise ValueError(f"[{function}] x of shape {x.shape} has no elements along axis {axis}, so no extreme one")
+        raise ValueError(
+            f"[{function}] x of shape {x.shape} has no elements along axis {axis}, so no extreme one"
+        )
     return kernel(x, along, as_bool(function, "keepdims", keepdims))
 
 

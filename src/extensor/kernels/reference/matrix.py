@@ -38,12 +38,14 @@ def matmul_backward(g, a, b, needs):
         a, g = a[None, :], g[..., None, :] if b.ndim > 1 else g[None]
     if b.ndim == 1:  # a times a column
         b, g = b[:, None], g[..., :, None]
-    grad_a = summed_to(g @ np.swapaxes(b, -1, -2), a.shape).reshape(shape_a).astype(dtype) if needs[0] else None
-    if not needs[1]:
-        return grad_a, None
-    if b.ndim == 2:  # the batch of a is summed over by one product
-        a, g = rows(a), rows(g)
-    return grad_a, summed_to(np.swapaxes(a, -1, -2) @ g, b.shape).reshape(shape_b).astype(dtype)
+    grad_a = grad_b = None
+    if needs[0]:
+        grad_a = summed_to(g @ np.swapaxes(b, -1, -2), a.shape).reshape(shape_a).astype(dtype)
+    if needs[1]:
+        if b.ndim == 2:  # the batch of a is summed over by one product
+            a, g = rows(a), rows(g)
+        grad_b = summed_to(np.swapaxes(a, -1, -2) @ g, b.shape).reshape(shape_b).astype(dtype)
+    return grad_a, grad_b
 
 
 @kernel(exact=True)
@@ -66,7 +68,9 @@ def einsum(operands, subscripts):
 def linear(x, weight, bias):
     (x, weight), dtype = widened(x, weight)
     y = x @ weight.T
-    return y.astype(dtype, copy=False) if bias is None else (y + bias).astype(np.result_type(dtype, bias), copy=False)
+    if bias is not None:
+        y, dtype = y + bias, np.result_type(dtype, bias)
+    return y.astype(dtype, copy=False)
 
 
 @kernel

@@ -150,26 +150,29 @@ def prod_backward(g, x, axes, keepdims):
     before = np.concatenate([ones, flat], -1).cumprod(-1)[..., :-1]
     after = np.concatenate([ones, flat[..., ::-1]], -1).cumprod(-1)[..., :-1][..., ::-1]
     others = np.where(np.isnan(flat).any(-1, keepdims=True), np.nan, before * after)
-    return narrowed(spread(wide(g), x.shape, axes) * others.reshape(moved.shape).transpose(np.argsort(order)), x)
+    others = others.reshape(moved.shape).transpose(np.argsort(order))
+    return narrowed(spread(wide(g), x.shape, axes) * others, x)
 
 
-def log_of_sum(x, axes):
-    """log(sum(exp(x))) in float64 with the reduced axes kept, shifted by the (finite) largest element."""
+def shifted(x, axes):
+    """``x`` in float64 minus its (finite) largest element, and that element."""
     x = wide(x)
     largest = x.max(axes, keepdims=True, initial=-np.inf)
     shift = np.where(np.isfinite(largest), largest, 0.0)
-    return np.log(np.exp(x - shift).sum(axes, keepdims=True)) + shift
+    return x - shift, shift
 
 
 @kernel
 def logsumexp(x, axes, keepdims):
-    result = log_of_sum(x, axes)
+    below, shift = shifted(x, axes)
+    result = np.log(np.exp(below).sum(axes, keepdims=True)) + shift
     return narrowed(result if keepdims else result.squeeze(axes), x)
 
 
 @kernel
 def logsumexp_backward(g, x, axes, keepdims):
-    return narrowed(spread(wide(g), x.shape, axes) * np.exp(wide(x) - log_of_sum(x, axes)), x)
+    powers = np.exp(shifted(x, axes)[0])
+    return narrowed(spread(wide(g), x.shape, axes) * (powers / powers.sum(axes, keepdims=True)), x)
 
 
 @kernel

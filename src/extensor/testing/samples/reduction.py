@@ -17,7 +17,10 @@ OVER: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
     ((2, 3, 5), {"axis": (0, 2)}), ((2, 3, 5), {"axis": (-1, 1), "keepdims": True}), ((2, 3), {"axis": ()}),
     ((2, 0, 3), {"axis": 0}), ((5, 1, 3), {"axis": 1}),
 )  # fmt: skip
-NOTHING: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (((0,), {}), ((2, 0, 3), {"axis": 1, "keepdims": True}))
+NOTHING: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
+    ((0,), {}),
+    ((2, 0, 3), {"axis": 1, "keepdims": True}),
+)
 
 
 def _over(domain: Domain = REAL, nothing: bool = False) -> Callable[[Draw], Iterator[Case]]:
@@ -56,7 +59,17 @@ def _with_zeros(draw: Draw) -> Iterator[Case]:
 
 
 def _running(draw: Draw) -> Iterator[Case]:
-    for shape, axis in (((), None), ((0,), 0), ((1,), 0), ((7,), -1), ((33,), None), ((3, 4), None), ((3, 4), 0), ((2, 3, 5), 1), ((2, 0, 3), 1)):
+    for shape, axis in (
+        ((), None),
+        ((0,), 0),
+        ((1,), 0),
+        ((7,), -1),
+        ((33,), None),
+        ((3, 4), None),
+        ((3, 4), 0),
+        ((2, 3, 5), 1),
+        ((2, 0, 3), 1),
+    ):
         yield Case(draw.values(shape), axis=axis)
     yield Case(draw.strided((3, 5)), axis=1)
 

@@ -12,13 +12,30 @@ NAN = float("nan")
 
 
 def _sort(draw: Draw) -> Iterator[Case]:
-    for shape, axis in (((0,), 0), ((1,), 0), ((7,), -1), ((33,), -1), ((3, 4), None), ((3, 4), 0), ((2, 3, 5), 1), ((2, 0, 3), 1)):
+    for shape, axis in (
+        ((0,), 0),
+        ((1,), 0),
+        ((7,), -1),
+        ((33,), -1),
+        ((3, 4), None),
+        ((3, 4), 0),
+        ((2, 3, 5), 1),
+        ((2, 0, 3), 1),
+    ):
         yield Case(draw.distinct(shape), axis=axis)
     yield Case(draw.distinct((5, 6))[::2, ::-2])
 
 
 def _top_k(draw: Draw) -> Iterator[Case]:
-    for shape, k, axis in (((0,), 0, 0), ((1,), 1, 0), ((7,), 3, -1), ((33,), 33, -1), ((3, 4), 0, -1), ((3, 4), 2, 0), ((2, 3, 5), 2, 1)):
+    for shape, k, axis in (
+        ((0,), 0, 0),
+        ((1,), 1, 0),
+        ((7,), 3, -1),
+        ((33,), 33, -1),
+        ((3, 4), 0, -1),
+        ((3, 4), 2, 0),
+        ((2, 3, 5), 2, 1),
+    ):
         yield Case(draw.distinct(shape), k, axis=axis)
     yield Case(draw.distinct((5, 6))[::2, ::-2], 2)
 
