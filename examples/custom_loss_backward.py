@@ -23,7 +23,9 @@ def log_cosh(predictions: et.ExTensor, targets: et.ExTensor) -> et.ExTensor:
     return et.mean(d + et.softplus(-2.0 * d) - float(np.log(2.0)))
 
 
-def log_cosh_backward(grad_output: et.ExTensor, predictions: et.ExTensor, targets: et.ExTensor) -> et.ExTensor:
+def log_cosh_backward(
+    grad_output: et.ExTensor, predictions: et.ExTensor, targets: et.ExTensor
+) -> et.ExTensor:
     """Gradient of the predictions: tanh(p - t) / N."""
     return grad_output * et.tanh(predictions - targets) / predictions.size
 

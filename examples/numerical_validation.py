@@ -1,6 +1,6 @@
 """How gradients are checked, and how a check can be fooled.
 
-    python examples/numerical_validation.py
+python examples/numerical_validation.py
 """
 
 from __future__ import annotations
@@ -54,8 +54,12 @@ def a_whole_network() -> dict[str, float]:
     _, grad_w1_t = et.matmul_backward(grad_h, x, w1.T)
 
     return {
-        "w1": assert_gradients_close(grad_w1_t.T, compute_numerical_gradient(lambda w: loss(w, w2), w1)).worst,
-        "w2": assert_gradients_close(grad_w2_t.T, compute_numerical_gradient(lambda w: loss(w1, w), w2)).worst,
+        "w1": assert_gradients_close(
+            grad_w1_t.T, compute_numerical_gradient(lambda w: loss(w, w2), w1)
+        ).worst,
+        "w2": assert_gradients_close(
+            grad_w2_t.T, compute_numerical_gradient(lambda w: loss(w1, w), w2)
+        ).worst,
     }
 
 

@@ -66,7 +66,9 @@ class TestTheLibrary:
         assert "divide" not in result.output
 
     def test_a_family_and_a_backward_can_be_named(self) -> None:
-        found = functions(run("--only", "arithmetic", "--only", "add_backward", "--dtype", "float64", "--json"))
+        found = functions(
+            run("--only", "arithmetic", "--only", "add_backward", "--dtype", "float64", "--json")
+        )
         assert {"add", "power", "modulo"} <= set(found)
         assert {f["family"] for f in found.values()} == {"arithmetic"}
 
@@ -87,7 +89,9 @@ class TestTheLibrary:
 
     def test_the_seed_decides(self) -> None:
         def worst(seed: str) -> Any:
-            return functions(run("--only", "divide", "--json", "--seed", seed))["divide"]["worst_relative_error"]
+            return functions(run("--only", "divide", "--json", "--seed", seed))["divide"][
+                "worst_relative_error"
+            ]
 
         assert worst("1") == worst("1")
         assert worst("1") != worst("2")
@@ -169,8 +173,16 @@ class TestAUsersFile:
             ('"scaled":', '"scalde":', "SAMPLES in mine.py names 'scalde'"),
             ("x.numpy() ** 3", "x.numpy() ** 3 @ et.ones((9, 9)).numpy()", "called with tensors of shape"),
             ("SAMPLES = {", "SAMPLES = 3 or {", "must be a dict of function names or a list of Pair rows"),
-            ("[Case(np.array([1.0, -2.0]), 3.0), Case(et.tensor([[0.5]]), factor=-1.5)]", "[1.0]", "list of Case(...)"),
-            ("x.numpy() ** 3", "x.numpy() ** 3 * np.nan", "it gives inf or nan for the inputs that were tried"),
+            (
+                "[Case(np.array([1.0, -2.0]), 3.0), Case(et.tensor([[0.5]]), factor=-1.5)]",
+                "[1.0]",
+                "list of Case(...)",
+            ),
+            (
+                "x.numpy() ** 3",
+                "x.numpy() ** 3 * np.nan",
+                "it gives inf or nan for the inputs that were tried",
+            ),
             ("import numpy as np", "import numqy as np", "cannot be imported: ModuleNotFoundError"),
         ],
     )

@@ -66,7 +66,9 @@ class TestComputeNumericalGradient:
         for point in (0.0, 1e6):
             seen.clear()
             compute_numerical_gradient(identity, np.array(point))
-            assert seen[0] - point == pytest.approx(np.finfo(float).eps ** (1 / 3) * max(1.0, point), rel=1e-4)
+            assert seen[0] - point == pytest.approx(
+                np.finfo(float).eps ** (1 / 3) * max(1.0, point), rel=1e-4
+            )
 
     def test_a_step_of_ones_own(self) -> None:
         # the central difference of x**3 is exactly 3 x**2 + h**2
@@ -172,7 +174,9 @@ class TestCheckGradient:
         with pytest.raises(AssertionError, match="shape and dtype of x"):
             check_gradient(lambda x: x * 2, lambda g, x: (2 * g).reshape(3, 1), et.tensor([1.0, 2.0, 3.0]))
         with pytest.raises(AssertionError, match="shape and dtype of x"):
-            check_gradient(lambda x: x * 2, lambda g, x: (2 * g).astype(et.float64), et.tensor([1.0, 2.0, 3.0]))
+            check_gradient(
+                lambda x: x * 2, lambda g, x: (2 * g).astype(et.float64), et.tensor([1.0, 2.0, 3.0])
+            )
         with pytest.raises(TypeError, match="one tensor"):
             check_gradient(lambda x: x * 2, lambda g, x: (g, g), et.tensor([1.0]))
 

@@ -17,7 +17,9 @@ from extensor.testing.samples import PAIRS
 from extensor.testing.verifier import Subject, Verdict, verify
 
 
-def examine(name: str, backward: Callable[..., Any], dtypes: tuple[str, ...] = ("float64", "float32", "float16")) -> Verdict:
+def examine(
+    name: str, backward: Callable[..., Any], dtypes: tuple[str, ...] = ("float64", "float32", "float16")
+) -> Verdict:
     """The verdict on the library's forward, with the registry's own samples, and another backward."""
     forward = getattr(ops, name).fn
     subject = Subject(differentiable(forward, backward=backward), PAIRS[name])
@@ -46,7 +48,9 @@ def sqrt_with_an_added_epsilon(grad_output: ExTensor, output: ExTensor) -> ExTen
     return grad_output / (2 * output + 1e-10)
 
 
-def mean_without_one_over_n(grad_output: ExTensor, x: ExTensor, axis: Any = None, keepdims: bool = False) -> ExTensor:
+def mean_without_one_over_n(
+    grad_output: ExTensor, x: ExTensor, axis: Any = None, keepdims: bool = False
+) -> ExTensor:
     return et.sum_backward(grad_output, x, axis=axis, keepdims=keepdims)
 
 
@@ -61,7 +65,11 @@ def add_without_the_broadcast_sum(grad_output: ExTensor, a: ExTensor, b: ExTenso
 def add_with_one_row_instead_of_the_sum(grad_output: ExTensor, a: ExTensor, b: ExTensor) -> BinaryGradients:
     def first(like: ExTensor) -> ExTensor:
         index = (0,) * (grad_output.ndim - like.ndim) + tuple(slice(0, n) for n in like.shape)
-        return et.asarray(array(grad_output)[index]) if grad_output.size else et.sum_to_shape(grad_output, like.shape)
+        return (
+            et.asarray(array(grad_output)[index])
+            if grad_output.size
+            else et.sum_to_shape(grad_output, like.shape)
+        )
 
     return BinaryGradients(first(a), first(b))
 
@@ -71,7 +79,9 @@ def subtract_with_the_wrong_sign(grad_output: ExTensor, a: ExTensor, b: ExTensor
 
 
 def multiply_with_swapped_operands(grad_output: ExTensor, a: ExTensor, b: ExTensor) -> BinaryGradients:
-    return BinaryGradients(et.sum_to_shape(grad_output * a, a.shape), et.sum_to_shape(grad_output * b, b.shape))
+    return BinaryGradients(
+        et.sum_to_shape(grad_output * a, a.shape), et.sum_to_shape(grad_output * b, b.shape)
+    )
 
 
 def multiply_in_float64(grad_output: ExTensor, a: ExTensor, b: ExTensor) -> BinaryGradients:
@@ -152,7 +162,9 @@ def cos_only_right_in_float64(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     return scale * et.cos_backward(grad_output, x)
 
 
-def concatenate_with_gradients_in_reverse(grad_output: ExTensor, tensors: list[ExTensor], axis: int = 0) -> list[ExTensor]:
+def concatenate_with_gradients_in_reverse(
+    grad_output: ExTensor, tensors: list[ExTensor], axis: int = 0
+) -> list[ExTensor]:
     return et.concatenate_backward(grad_output, tensors, axis=axis)[::-1]
 
 

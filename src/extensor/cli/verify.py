@@ -27,7 +27,9 @@ __all__ = ["command"]
 
 @click.command("verify")
 @click.argument("files", nargs=-1, metavar="[FILE.py]...", type=click.Path(dir_okay=False))
-@click.option("--only", multiple=True, metavar="NAME", help="Functions or families to check; globs work. Repeatable.")
+@click.option(
+    "--only", multiple=True, metavar="NAME", help="Functions or families to check; globs work. Repeatable."
+)
 @click.option(
     "--dtype",
     "dtypes",
@@ -44,7 +46,12 @@ __all__ = ["command"]
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the sample inputs. Default: 0.")
 @click.option("--json", "as_json", is_flag=True, help="Write the result as JSON to stdout.")
 def command(
-    files: tuple[str, ...], only: tuple[str, ...], dtypes: tuple[str, ...], order: int, seed: int, as_json: bool
+    files: tuple[str, ...],
+    only: tuple[str, ...],
+    dtypes: tuple[str, ...],
+    order: int,
+    seed: int,
+    as_json: bool,
 ) -> None:
     """Check every gradient numerically, on this machine.
 
@@ -71,7 +78,9 @@ def command(
 
 def _choose(files: Iterable[str], only: tuple[str, ...]) -> list[Subject]:
     try:
-        subjects = [subject for path in files for subject in user_subjects(path)] if files else library_subjects()
+        subjects = (
+            [subject for path in files for subject in user_subjects(path)] if files else library_subjects()
+        )
     except ValueError as error:
         raise click.ClickException(str(error)) from error
     for pattern in only:
@@ -84,7 +93,9 @@ def _choose(files: Iterable[str], only: tuple[str, ...]) -> list[Subject]:
 
 
 def _matches(subject: Subject, pattern: str) -> bool:
-    return fnmatchcase(subject.name, pattern.removesuffix("_backward")) or fnmatchcase(subject.family, pattern)
+    return fnmatchcase(subject.name, pattern.removesuffix("_backward")) or fnmatchcase(
+        subject.family, pattern
+    )
 
 
 def _run(subjects: list[Subject], dtypes: tuple[str, ...], seed: int, order: int) -> list[Verdict]:
@@ -109,7 +120,8 @@ def _as_data(verdicts: list[Verdict], dtypes: tuple[str, ...], seed: int, second
         "passed": all(verdict.passed for verdict in verdicts),
         "seed": seed,
         "dtypes": {
-            name: {"rtol": TOLERANCES[DTYPES[name]].rtol, "atol": TOLERANCES[DTYPES[name]].atol} for name in dtypes
+            name: {"rtol": TOLERANCES[DTYPES[name]].rtol, "atol": TOLERANCES[DTYPES[name]].atol}
+            for name in dtypes
         },
         "seconds": round(seconds, 3),
         "functions": [
@@ -120,7 +132,8 @@ def _as_data(verdicts: list[Verdict], dtypes: tuple[str, ...], seed: int, second
                 "worst_relative_error": {name: _finite(error) for name, error in verdict.worst.items()},
                 "passed": verdict.passed,
                 "failures": [
-                    {name: _finite(value) for name, value in asdict(failure).items()} for failure in verdict.failures
+                    {name: _finite(value) for name, value in asdict(failure).items()}
+                    for failure in verdict.failures
                 ],
             }
             for verdict in verdicts
@@ -171,7 +184,9 @@ def _table(verdicts: list[Verdict], dtypes: tuple[str, ...]) -> Table:
 def _error(verdict: Verdict, dtype: str) -> Text:
     error = verdict.worst.get(dtype, 0.0)
     limit = TOLERANCES[DTYPES[dtype]].limit
-    return Text("0" if error == 0 else f"{error:.1e}", style="red" if error > limit else "dim" if error == 0 else "")
+    return Text(
+        "0" if error == 0 else f"{error:.1e}", style="red" if error > limit else "dim" if error == 0 else ""
+    )
 
 
 def _explain(console: Console, verdict: Verdict) -> None:
@@ -185,7 +200,11 @@ def _explain(console: Console, verdict: Verdict) -> None:
     console.print(Text(first.message))
     if first.snippet:
         console.print()
-        console.print(Syntax(first.snippet, "python", theme="ansi_dark").highlight(first.snippet), soft_wrap=True, end="")
+        console.print(
+            Syntax(first.snippet, "python", theme="ansi_dark").highlight(first.snippet),
+            soft_wrap=True,
+            end="",
+        )
     if others:
         more = "1 more case fails" if len(others) == 1 else f"{len(others)} more cases fail"
         console.print(Text(f"\n{more}; --json lists them all", style="dim"))

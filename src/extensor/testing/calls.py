@@ -23,7 +23,7 @@ def strided(array: np.ndarray) -> np.ndarray:
 def floating_arrays(case: Case) -> list[np.ndarray]:
     """The float64 arrays of a case, those in lists included, in the order of the arguments."""
     found: list[np.ndarray] = []
-    _replace(case, lambda array: found.append(array))
+    _replace(case, found.append)
     return found
 
 

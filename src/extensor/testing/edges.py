@@ -46,7 +46,11 @@ def edge_page() -> str:
         rows = [row for subject in subjects for row in _rows(subject)]
         if rows:
             title = family.replace("_", " ").capitalize()
-            sections.append("\n".join([f"## {title}\n", "| function | at | value | gradient |", "|---|---|---|---|", *rows]))
+            sections.append(
+                "\n".join(
+                    [f"## {title}\n", "| function | at | value | gradient |", "|---|---|---|---|", *rows]
+                )
+            )
     return "\n\n".join(section.strip() for section in sections) + "\n"
 
 

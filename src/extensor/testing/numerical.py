@@ -14,7 +14,13 @@ from ..graph import Op, no_grad
 from ..tensor import ExTensor, asarray
 from .tolerances import Tolerance, tolerance
 
-__all__ = ["Closeness", "assert_gradients_close", "check_gradient", "compute_numerical_gradient", "random_gradient"]
+__all__ = [
+    "Closeness",
+    "assert_gradients_close",
+    "check_gradient",
+    "compute_numerical_gradient",
+    "random_gradient",
+]
 
 _STEP = float(np.finfo(np.float64).eps) ** (1 / 3)  # balances the error of the formula and that of rounding
 
@@ -95,14 +101,14 @@ class Closeness(NamedTuple):
 
     Attributes:
         worst: the largest relative error, ``|actual - expected| / (|expected| + atol / rtol)``.
-        index: where it is; None for empty gradients.
+        element: where it is; None for empty gradients.
         actual: the value there that was checked.
         expected: the value there that is right.
         tolerance: the ``rtol`` and ``atol`` used.
     """
 
     worst: float
-    index: tuple[int, ...] | None
+    element: tuple[int, ...] | None
     actual: float
     expected: float
     tolerance: Tolerance
@@ -141,7 +147,9 @@ def assert_gradients_close(
     a, e = asarray(actual), asarray(expected)
     limits = tolerance(name, a.dtype, rtol, atol)
     if a.shape != e.shape:
-        raise AssertionError(_say(name, message, f"the gradient has shape {a.shape} but should have {e.shape}"))
+        raise AssertionError(
+            _say(name, message, f"the gradient has shape {a.shape} but should have {e.shape}")
+        )
     return _require(name, message, compare(a.numpy(), e.numpy(), limits))
 
 
@@ -226,7 +234,7 @@ def _require(function: str, message: str, closeness: Closeness) -> Closeness:
         _say(
             function,
             message,
-            f"element {closeness.index} is {closeness.actual:.8g} but should be {closeness.expected:.8g} "
+            f"element {closeness.element} is {closeness.actual:.8g} but should be {closeness.expected:.8g} "
             f"(relative error {closeness.worst:.2g} > {closeness.tolerance.limit:g})",
         )
     )

@@ -58,7 +58,11 @@ class Draw:
     def strided(self, shape: Sequence[int], domain: Domain = REAL) -> np.ndarray:
         """A non-contiguous array: every second element of the last axis, axes in reverse memory order."""
         wide = self.values((*shape[:-1], 2 * shape[-1]), domain)[..., ::2]
-        return np.asfortranarray(wide)[...] if len(shape) < 2 else np.swapaxes(np.swapaxes(wide, 0, 1).copy(), 0, 1)
+        return (
+            np.asfortranarray(wide)[...]
+            if len(shape) < 2
+            else np.swapaxes(np.swapaxes(wide, 0, 1).copy(), 0, 1)
+        )
 
     def integers(self, low: int, high: int, shape: Sequence[int] | int) -> np.ndarray:
         """Whole numbers in [low, high)."""
@@ -150,7 +154,9 @@ def at(*points: float | tuple[float, ...], **options: Any) -> tuple[Edge, ...]:
     return tuple(_edge(point, options, None) for point in points)
 
 
-def kinks(gradients: Mapping[float | tuple[float, ...], float | tuple[float, ...]], **options: Any) -> tuple[Edge, ...]:
+def kinks(
+    gradients: Mapping[float | tuple[float, ...], float | tuple[float, ...]], **options: Any
+) -> tuple[Edge, ...]:
     """Edges of an elementwise function with the gradient that must come out: ``{point: gradient}``."""
     return tuple(_edge(point, options, _tuple(expect)) for point, expect in gradients.items())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from ..autograd.engine import backpropagate
 from ..graph import Op, set_recording
 from ..tensor import ExTensor
 from .calls import Call, floating_outputs
-from .numerical import central_differences
+from .numerical import central_differences, random_gradient
 from .registry import Case
 
 __all__ = ["SecondDerivative", "second_derivatives"]
@@ -32,7 +33,7 @@ def second_derivatives(
     plain = Call(op, case, arrays)
     output = plain.forward()
     positions = [p for p in plain.positions if p is not None]
-    weights = [np.asarray(rng.uniform(0.5, 1.5, arrays[p].shape) * rng.choice((-1.0, 1.0))) for p in positions]
+    weights = [random_gradient(rng, arrays[p].shape) for p in positions]
 
     def gradients(arrays: Sequence[np.ndarray], grads: Sequence[np.ndarray]) -> list[np.ndarray]:
         call = Call(op, case, arrays)
@@ -46,20 +47,24 @@ def second_derivatives(
         result = op(*recorded.args, **recorded.kwargs)
     first = backpropagate(floating_outputs(result), upstream, inputs, retain_graph=True, create_graph=True)
     starts = [(g, ExTensor(w)) for g, w in zip(first, weights) if g is not None and g.requires_grad]
-    second = backpropagate([g for g, _ in starts], [w for _, w in starts], [*inputs, *upstream], retain_graph=True)
+    second = backpropagate(
+        [g for g, _ in starts], [w for _, w in starts], [*inputs, *upstream], retain_graph=True
+    )
 
-    for position, found in zip(positions, second):
-        name = recorded.names[recorded.positions.index(position)]
-        difference = central_differences(
-            lambda x, p=position: gradients([*arrays[:p], x, *arrays[p + 1 :]], grads), arrays[position], weights
-        )  # type: ignore[misc]
+    for p, found in zip(positions, second):
+        name = recorded.names[recorded.positions.index(p)]
+        with_input = partial(_replaced, arrays, p)
+        difference = central_differences(lambda x: gradients(with_input(x), grads), arrays[p], weights)  # noqa: B023
         yield SecondDerivative(name, _array(found, difference), difference)
     for i, found in enumerate(second[len(positions) :]):
         name = "grad_output" if isinstance(output, ExTensor) else f"grad_output[{i}]"
-        difference = central_differences(
-            lambda g, i=i: gradients(arrays, [*grads[:i], g, *grads[i + 1 :]]), grads[i], weights
-        )  # type: ignore[misc]
+        with_grad = partial(_replaced, grads, i)
+        difference = central_differences(lambda g: gradients(arrays, with_grad(g)), grads[i], weights)  # noqa: B023
         yield SecondDerivative(name, _array(found, difference), difference)
+
+
+def _replaced(arrays: Sequence[np.ndarray], position: int, array: np.ndarray) -> list[np.ndarray]:
+    return [*arrays[:position], array, *arrays[position + 1 :]]
 
 
 def _array(found: ExTensor | None, like: np.ndarray) -> np.ndarray:

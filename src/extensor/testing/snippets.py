@@ -32,23 +32,30 @@ def snippet(
     if non_contiguous:
         lines.insert(0, "import numpy as np")
     rule = op.rule
-    names: dict[int, str] = {}
     arguments: list[str] = []
     for name, value in call.bound.items():
         given = _is_given(call, name)
         if given and _holds_tensor(value):
             lines.append(f"{name} = {_literal(value)}")
-            names[id(value)] = name
-            if non_contiguous and isinstance(value, ExTensor) and value.ndim and value.dtype.kind not in "biu":
-                lines.append(f"{name} = et.asarray(np.repeat({name}.numpy().T, 2, axis=0)[::2].T)  # not contiguous")
+            if (
+                non_contiguous
+                and isinstance(value, ExTensor)
+                and value.ndim
+                and value.dtype.kind not in "biu"
+            ):
+                lines.append(
+                    f"{name} = et.asarray(np.repeat({name}.numpy().T, 2, axis=0)[::2].T)  # not contiguous"
+                )
     for i, value in enumerate(call.args):
         name = _name_of_position(op, i)
         if rule.variadic is not None and i >= rule.names.index(rule.variadic):
             arguments.append(f"*{rule.variadic}")
             break
         arguments.append(name if _holds_tensor(value) else repr(value))
-    arguments += [f"{name}={name if _holds_tensor(value) else repr(value)}" for name, value in call.kwargs.items()]
-    forward = f"{prefix}.{op.__name__}({', '.join(arguments)})"
+    arguments += [
+        f"{name}={name if _holds_tensor(value) else repr(value)}" for name, value in call.kwargs.items()
+    ]
+    forward = f"{prefix}.{op.fn.__name__}({', '.join(arguments)})"
     lines.append(f"output = {forward}")
     if isinstance(output, ExTensor):
         lines.append(f"grad_output = {_literal(ExTensor(np.asarray(grads[0], output.dtype)))}")
@@ -63,8 +70,13 @@ def snippet(
         lines.append(f"grad_output = [{', '.join(parts)}]")
     lines.append(f"print({_backward_call(call, prefix)})")
     if numerical in call.bound and isinstance(output, ExTensor):
-        lines.insert(lines.index("import extensor as et") + 1, "from extensor.testing import compute_numerical_gradient")
-        lines.append(f"print(compute_numerical_gradient(lambda {numerical}: {forward}, {numerical}, grad_output))")
+        lines.insert(
+            lines.index("import extensor as et") + 1,
+            "from extensor.testing import compute_numerical_gradient",
+        )
+        lines.append(
+            f"print(compute_numerical_gradient(lambda {numerical}: {forward}, {numerical}, grad_output))"
+        )
     return "\n".join(lines)
 
 
@@ -97,7 +109,7 @@ def _backward_call(call: Call, prefix: str) -> str:
             text = p.name if _holds_tensor(value) else repr(value)
             parts.append(f"*{text}" if p.variadic else f"{p.name}={text}" if p.keyword else text)
     name = getattr(op.backward, "__name__", "")
-    public = f"{prefix}.{name}" if name == f"{op.__name__}_backward" else f"{prefix}.{op.__name__}.backward"
+    public = f"{prefix}.{name}" if name == f"{op.fn.__name__}_backward" else f"{prefix}.{op.fn.__name__}.backward"
     return f"{public}({', '.join(parts)})"
 
 

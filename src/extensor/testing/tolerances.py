@@ -48,7 +48,9 @@ TOLERANCES: dict[np.dtype[Any], Tolerance] = {
 }
 
 
-def tolerance(function: str, dtype: np.dtype[Any], rtol: float | None = None, atol: float | None = None) -> Tolerance:
+def tolerance(
+    function: str, dtype: np.dtype[Any], rtol: float | None = None, atol: float | None = None
+) -> Tolerance:
     """The tolerance of a dtype, with either number replaced by the caller's."""
     default = TOLERANCES.get(dtype)
     if default is None:

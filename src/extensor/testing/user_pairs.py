@@ -35,7 +35,7 @@ from .verifier import Subject
 
 __all__ = ["user_subjects"]
 
-_SHAPES = ((7,), (3, 4), (), (2, 3, 5), (2, 3, 5, 5), (4, 4), (33,))
+_SHAPES: tuple[tuple[int, ...], ...] = ((7,), (3, 4), (), (2, 3, 5), (2, 3, 5, 5), (4, 4), (33,))
 _TENSOR_NAMES = ("ExTensor", "Tensor", "Any", "TensorOrShape", "_empty")
 
 
@@ -64,7 +64,9 @@ def user_subjects(path: str | Path) -> list[Subject]:
             f"[verify] SAMPLES in {path.name} names {unknown[0]!r}, but its differentiable functions are: "
             f"{', '.join(ops)}"
         )
-    return [Subject(op, rows.get(name) or _default_row(path, name, op), path.stem) for name, op in ops.items()]
+    return [
+        Subject(op, rows.get(name) or _default_row(path, name, op), path.stem) for name, op in ops.items()
+    ]
 
 
 def _load(path: Path) -> ModuleType:
@@ -79,7 +81,9 @@ def _load(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise ValueError(f"[verify] {path.name} cannot be imported: {type(error).__name__}: {error}") from error
+        raise ValueError(
+            f"[verify] {path.name} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
     finally:
         sys.path.pop(0)
     return module
@@ -132,7 +136,9 @@ def _default_row(path: Path, name: str, op: Op) -> Pair:
     """Samples for a function of tensors alone: the shapes it accepts, in a domain where it is finite."""
     required = [p for p in inspect.signature(op.fn).parameters.values() if p.default is p.empty]
     if not required or not all(_may_be_tensor(p) for p in required):
-        raise ValueError(_ask(path, name, f"its arguments ({', '.join(p.name for p in required)}) are not all tensors"))
+        raise ValueError(
+            _ask(path, name, f"its arguments ({', '.join(p.name for p in required)}) are not all tensors")
+        )
     reason = ""
     best: tuple[Domain, list[tuple[int, ...]]] = (REAL, [])
     for domain in (REAL, POSITIVE, Domain(0.05, 0.95)):
@@ -162,8 +168,15 @@ def _ask(path: Path, name: str, reason: str) -> str:
 
 
 def _may_be_tensor(p: inspect.Parameter) -> bool:
-    annotation = p.annotation if isinstance(p.annotation, str) else getattr(p.annotation, "__name__", str(p.annotation))
-    return p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and annotation.rpartition(".")[2] in _TENSOR_NAMES
+    annotation = (
+        p.annotation
+        if isinstance(p.annotation, str)
+        else getattr(p.annotation, "__name__", str(p.annotation))
+    )
+    return (
+        p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        and annotation.rpartition(".")[2] in _TENSOR_NAMES
+    )
 
 
 def _same_shape(draw: Draw, shape: tuple[int, ...], domain: Domain, count: int) -> Case:

@@ -192,18 +192,24 @@ class _Examination:
                 laid_out = [strided(array) for array in rounded] if layout else rounded
                 self._compare(case, laid_out, weights, expected, source, layout)
 
-    def _numerical(self, case: Case, arrays: list[np.ndarray], grads: list[np.ndarray]) -> list[np.ndarray | None]:
+    def _numerical(
+        self, case: Case, arrays: list[np.ndarray], grads: list[np.ndarray]
+    ) -> list[np.ndarray | None]:
         call = Call(self.subject.op, case, arrays)
 
         def at(position: int) -> np.ndarray:
             def value(array: np.ndarray) -> list[np.ndarray]:
-                return Call(self.subject.op, case, [*arrays[:position], array, *arrays[position + 1 :]]).values()
+                return Call(
+                    self.subject.op, case, [*arrays[:position], array, *arrays[position + 1 :]]
+                ).values()
 
             return central_differences(value, arrays[position], grads)
 
         return [None if position is None else at(position) for position in call.positions]
 
-    def _in_float64(self, case: Case, arrays: list[np.ndarray], grads: list[np.ndarray]) -> list[np.ndarray | None]:
+    def _in_float64(
+        self, case: Case, arrays: list[np.ndarray], grads: list[np.ndarray]
+    ) -> list[np.ndarray | None]:
         call = Call(self.subject.op, case, [array.astype(np.float64) for array in arrays])
         gradients = call.gradients(call.forward(), [grad.astype(np.float64) for grad in grads])
         return [None if grad is None else grad.numpy() for grad in gradients]
@@ -236,7 +242,9 @@ class _Examination:
             if array.tobytes() != copy.tobytes():
                 fail(f"{name} was changed by the call; functions must be pure")
         if len(gradients) != len(call.inputs):
-            fail(f"the backward returns {len(gradients)} gradients for {len(call.inputs)} inputs: {call.names}")
+            fail(
+                f"the backward returns {len(gradients)} gradients for {len(call.inputs)} inputs: {call.names}"
+            )
             return
         asked = {parameter.name for parameter in call.op.rule.parameters}
         for name, tensor, gradient, right in zip(call.names, call.inputs, gradients, expected):
@@ -250,12 +258,12 @@ class _Examination:
             closeness = compare(gradient.numpy(), right, TOLERANCES[dtype])
             self.verdict.worst[dtype.name] = max(self.verdict.worst.get(dtype.name, 0.0), closeness.worst)
             if not closeness.passed:
-                where = f"grad_{name}{list(closeness.index)}" if closeness.index else f"grad_{name}"
+                where = f"grad_{name}{list(closeness.element)}" if closeness.element else f"grad_{name}"
                 fail(
                     f"{where} is {closeness.actual:.10g} but {source} {closeness.expected:.10g} "
                     f"(relative error {closeness.worst:.2g}, allowed {closeness.tolerance.limit:g})",
                     argument=name,
-                    index=closeness.index,
+                    index=closeness.element,
                     analytic=closeness.actual,
                     expected=closeness.expected,
                 )
@@ -270,7 +278,7 @@ class _Examination:
             closeness = compare(analytic, numerical, TOLERANCES[float64])
             self.verdict.worst["float64"] = max(self.verdict.worst["float64"], closeness.worst)
             if not closeness.passed:
-                where = f"{name}{list(closeness.index)}" if closeness.index else name
+                where = f"{name}{list(closeness.element)}" if closeness.element else name
                 self._fail(
                     "float64",
                     case,
@@ -278,7 +286,7 @@ class _Examination:
                     f"but central differences give {closeness.expected:.10g} "
                     f"(relative error {closeness.worst:.2g}, allowed {closeness.tolerance.limit:g})",
                     argument=name,
-                    index=closeness.index,
+                    index=closeness.element,
                     analytic=closeness.actual,
                     expected=closeness.expected,
                     snippet=snippet(call, call.forward(), grads, self.subject.module),
@@ -293,10 +301,16 @@ class _Examination:
             rounded = [array.astype(dtype) for array in arrays]
             grads = _ones(Call(self.subject.op, edge.case, rounded).forward())
             if edge.expect is not None:
-                expected: Sequence[Any] = [None if v is None else np.asarray(v, np.float64) for v in edge.expect]
+                expected: Sequence[Any] = [
+                    None if v is None else np.asarray(v, np.float64) for v in edge.expect
+                ]
                 if _representable([*arrays, *expected], dtype):
-                    self._compare(edge.case, rounded, grads, expected, f"at the edge {edge.label!r} it must be")
-            elif dtype == float32:  # the guards of half precision are wider, so there is nothing to compare with
+                    self._compare(
+                        edge.case, rounded, grads, expected, f"at the edge {edge.label!r} it must be"
+                    )
+            elif (
+                dtype == float32
+            ):  # the guards of half precision are wider, so there is nothing to compare with
                 expected = self._in_float64(edge.case, rounded, grads)
                 self._compare(edge.case, rounded, grads, expected, f"at the edge {edge.label!r} float64 has")
 

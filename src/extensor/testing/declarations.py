@@ -1,0 +1,23 @@
+"""The public functions that have no gradient, each with the reason; the others are pairs of the registry."""
+
+from __future__ import annotations
+
+__all__ = ["NOT_DIFFERENTIABLE"]
+
+_REASONS: dict[str, str] = {
+    "makes a tensor from numbers or memory": "tensor asarray from_dlpack zeros zeros_like ones ones_like empty empty_like "
+    "full full_like arange linspace eye",
+    "answers yes or no": "equal not_equal less less_equal greater greater_equal logical_and logical_or logical_not "
+    "logical_xor isnan isinf isfinite any all",
+    "returns positions or counts": "argmax argmin argsort count_nonzero",
+    "computes with shapes": "broadcast_shapes are_shapes_broadcastable",
+    "differentiates other functions": "grad value_and_grad vjp jvp jacobian hessian hvp checkpoint "
+    "checkpoint_sequential differentiable no_grad detect_anomaly is_recording",
+    "explains what was recorded": "backward_source draw_graph explain",
+    "updates parameters after the gradients are known": "sgd_step clip_grad_norm clip_grad_value",
+    "concerns the machine": "show_config set_num_threads get_num_threads seed",
+}
+
+NOT_DIFFERENTIABLE: dict[str, str] = {
+    name: reason for reason, names in _REASONS.items() for name in names.split()
+}
