@@ -41,7 +41,10 @@ def as_dtype(function: str, dtype: Any) -> np.dtype[Any]:
 
 
 def promote(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
-    """NumPy's promotion; float16 with bfloat16 meets in float32."""
-    if float16 in dtypes and bfloat16 in dtypes:
+    """NumPy's promotion; bfloat16 behaves as float16 does, and the two meet in float32."""
+    if bfloat16 not in dtypes:
+        return np.result_type(*dtypes)
+    if float16 in dtypes:
         return np.result_type(float32, *(d for d in dtypes if d not in HALF))
-    return np.result_type(*dtypes)
+    found = np.result_type(*(float16 if d == bfloat16 else d for d in dtypes))
+    return bfloat16 if found == float16 else found

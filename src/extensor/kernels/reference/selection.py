@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...dtypes import bfloat16, promote
 from ..dispatch import kernel
 from .broadcasting import summed_to
 
@@ -12,6 +13,10 @@ __all__ = ["where", "where_backward"]
 
 @kernel(exact=True)
 def where(condition, a, b):
+    dtypes = [x.dtype for x in (a, b) if isinstance(x, np.ndarray)]
+    if bfloat16 in dtypes:  # which NumPy does not promote
+        wanted = promote(*dtypes)
+        a, b = np.asarray(a).astype(wanted), np.asarray(b).astype(wanted)
     return np.where(condition, a, b)
 
 
