@@ -7,9 +7,12 @@ from . import (
     basics,
     elementwise,
     exponential,
+    indexing,
+    joining,
     loss,
     matrix,
     reduction,
+    shape,
     softmax,
     sorting,
     trigonometric,
@@ -29,6 +32,9 @@ FAMILIES = (
     sorting,
     matrix,
     loss,
+    shape,
+    joining,
+    indexing,
 )
 
 PAIRS: dict[str, Pair] = {pair.name: pair for family in FAMILIES for pair in family.PAIRS}
