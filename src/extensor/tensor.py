@@ -409,7 +409,8 @@ def _to_numpy(function: str, data: Any, dtype: Any, copy: bool | None) -> np.nda
     except TypeError as error:
         raise TypeError(f"[{function}] data must be numbers: {error} (got {describe(data)})") from None
     if wanted is None and not typed and array.dtype == np.float64:
-        array = array.astype(float32)
+        with np.errstate(over="ignore"):  # beyond float32 is inf, as in any cast
+            array = array.astype(float32)
     if array.dtype not in SUPPORTED:
         raise TypeError(f"[{function}] data has dtype {array.dtype}, which is not a number type of ExTensor")
     if not array.dtype.isnative:

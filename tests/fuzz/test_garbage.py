@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from garbage import anything
 from public_functions import public_functions
+from sample_calls import OF_FUNCTIONS, WITHOUT_ARGUMENTS, as_tensors, ones_like
 
 import extensor as et
 from extensor.graph import Op
@@ -28,12 +29,11 @@ CALLS = int(os.environ.get("EXTENSOR_FUZZ_CALLS", "300"))
 SEED = int(os.environ.get("EXTENSOR_FUZZ_SEED", "0"))
 PROMISED = (ValueError, TypeError, NotImplementedError)
 
-# They run what they are given, write files, or print: garbage in them is the business of their own tests.
-NOT_PURE = {"show_config"}
 FUNCTIONS = {
     name: function
     for name, function in public_functions().items()
-    if name.rpartition(".")[2] not in NOT_PURE and not name.startswith(("extensor.testing.", "extensor.train."))
+    if name.rpartition(".")[2] not in OF_FUNCTIONS | WITHOUT_ARGUMENTS | {"set_num_threads"}
+    and not name.startswith(("extensor.testing.", "extensor.optim."))
 }
 
 Arguments = tuple[list[Any], dict[str, Any]]
@@ -45,13 +45,10 @@ def from_scratch(function: Callable[..., Any], rng: random.Random) -> Arguments:
     for p in inspect.signature(function).parameters.values():
         if p.kind is p.VAR_POSITIONAL:
             args += [anything(rng) for _ in range(rng.randrange(4))]
-        elif p.kind is p.KEYWORD_ONLY:
-            if p.default is p.empty or rng.random() < 0.3:
-                kwargs[p.name] = anything(rng)
-        elif p.kind is not p.VAR_KEYWORD:
-            if p.default is not p.empty and rng.random() < 0.5:
-                break
+        elif p.default is p.empty and p.kind is not p.KEYWORD_ONLY:
             args.append(anything(rng))
+        elif p.default is p.empty or rng.random() < 0.4:
+            kwargs[p.name] = anything(rng)
     return args, kwargs
 
 
@@ -63,26 +60,14 @@ def samples(name: str) -> list[Arguments]:
     op: Op = getattr(et, forward)
     found = []
     for case in list(PAIRS[forward].cases(Draw(SEED)))[:12]:
-        args = [_tensors(a) for a in case.args]
-        kwargs = {key: _tensors(value) for key, value in case.kwargs.items()}
+        args = [as_tensors(a) for a in case.args]
+        kwargs = {key: as_tensors(value) for key, value in case.kwargs.items()}
         if forward != name:
             output = op(*args, **kwargs)
             positional, keywords = op.rule.arguments(op.rule.bind(tuple(args), kwargs), output)
-            args, kwargs = [_like(output), *positional], dict(keywords)
+            args, kwargs = [ones_like(output), *positional], dict(keywords)
         found.append((args, kwargs))
     return found
-
-
-def _tensors(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return et.tensor(value)
-    return type(value)(map(_tensors, value)) if type(value) in (list, tuple) else value
-
-
-def _like(output: Any) -> Any:
-    if not isinstance(output, et.ExTensor):
-        return [_like(value) for value in output]
-    return et.tensor(np.ones(output.shape, output.dtype))
 
 
 def spoiled(sample: Arguments, rng: random.Random) -> Arguments:
