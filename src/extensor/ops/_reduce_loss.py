@@ -41,7 +41,9 @@ def loss_shape(shape: Shape, reduction: str) -> Shape:
 def spread(grad_output: Any, reduction: str, count: Any) -> Any:
     """For formulas: what arrives at each of ``count`` single losses, as a recorded computation."""
     g = as_tensor("spread", "grad_output", grad_output)
-    return g / count if reduction == "mean" else g
+    if reduction != "mean":
+        return g
+    return g / (count if isinstance(count, ExTensor) else max(count, 1))  # nothing arrives anywhere if there are none
 
 
 def as_weight(function: str, name: str, weight: Any, shape: Shape) -> ExTensor | None:

@@ -17,7 +17,7 @@ __all__ = [
     "cosine_embedding", "cosine_embedding_backward",
 ]  # fmt: skip
 
-COSINE_EPS = 1e-12  # added to the squared lengths
+COSINE_EPS = float(np.float32(1e-12))  # added to the squared lengths; PyTorch keeps it in float32
 
 
 def rows(shape, axis):
