@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import extensor as et
 
-STEPS = 1500
-LEARNING_RATE = 0.2
+STEPS = 1000
+LEARNING_RATE = 0.1
 
 
 def make_data(rng: int, n: int = 256) -> tuple[et.ExTensor, et.ExTensor]:

@@ -109,7 +109,9 @@ def _backward_call(call: Call, prefix: str) -> str:
             text = p.name if _holds_tensor(value) else repr(value)
             parts.append(f"*{text}" if p.variadic else f"{p.name}={text}" if p.keyword else text)
     name = getattr(op.backward, "__name__", "")
-    public = f"{prefix}.{name}" if name == f"{op.fn.__name__}_backward" else f"{prefix}.{op.fn.__name__}.backward"
+    public = (
+        f"{prefix}.{name}" if name == f"{op.fn.__name__}_backward" else f"{prefix}.{op.fn.__name__}.backward"
+    )
     return f"{public}({', '.join(parts)})"
 
 

@@ -1,4 +1,4 @@
-"""Sample inputs and edges of choosing, casting, copying, and of summing down to a shape."""
+"""Sample inputs and edges of choosing, casting, copying, broadcasting and its adjoint."""
 
 from __future__ import annotations
 
@@ -28,6 +28,14 @@ def _sums(draw: Draw) -> Iterator[Case]:
     yield Case(draw.strided((3, 5)), (5,))
 
 
+def _spreads(draw: Draw) -> Iterator[Case]:
+    for shape, target in (
+        ((), ()), ((), (3,)), ((1,), (3,)), ((3,), (2, 3)), ((2, 1), (2, 3)), ((2, 1, 5), (4, 2, 3, 5)), ((1, 3), (0, 3)),
+    ):  # fmt: skip
+        yield Case(draw.values(shape), target)
+    yield Case(draw.strided((3, 5)), (2, 3, 5))
+
+
 _NUMBERS = kinks({0.0: 1.0, INF: 1.0, -INF: 1.0, NAN: 1.0})
 
 PAIRS = [
@@ -39,5 +47,6 @@ PAIRS = [
     ),
     Pair("astype", unary(dtype="float64"), kinks({0.0: 1.0, INF: 1.0, -INF: 1.0, NAN: 1.0}, dtype="float64")),
     Pair("copy", unary(), _NUMBERS),
+    Pair("broadcast_to", _spreads, ties("nan, inf", Case(np.array([NAN, INF]), (3, 2)), [3.0, 3.0])),
     Pair("sum_to_shape", _sums, ties("inf, nan", Case(np.array([INF, NAN]), ()), [1.0, 1.0])),
 ]  # fmt: skip
