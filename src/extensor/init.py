@@ -17,7 +17,7 @@ from .dtypes import float32
 from .errors import describe
 from .ops import creation
 from .ops._checks import as_number, as_shape
-from .random import Rng, as_generator, drawn, floating
+from .random import Rng, as_generator, draw_normal, draw_uniform, drawn, floating
 from .tensor import ExTensor, Shape
 
 __all__ = [
@@ -53,7 +53,7 @@ def calculate_gain(nonlinearity: str, a: Any = None) -> float:
         >>> round(et.init.calculate_gain("relu"), 4)
         1.4142
     """
-    if nonlinearity == "leaky_relu":
+    if isinstance(nonlinearity, str) and nonlinearity == "leaky_relu":
         slope = 0.01 if a is None else as_number("calculate_gain", "a", a)
         return math.sqrt(2 / (1 + slope * slope))
     gains = {"linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv_transpose2d": 1.0, "sigmoid": 1.0}
@@ -82,7 +82,7 @@ def xavier_uniform(shape: Any, gain: Any = 1.0, *, rng: Rng, dtype: Any = float3
     """
     lengths, fan_in, fan_out = _fans("xavier_uniform", shape)
     bound = _spread(as_number("xavier_uniform", "gain", gain) * math.sqrt(6), fan_in + fan_out)
-    return random.uniform(rng, lengths, -abs(bound), abs(bound), dtype)
+    return draw_uniform("xavier_uniform", rng, lengths, -abs(bound), abs(bound), dtype)
 
 
 def xavier_normal(shape: Any, gain: Any = 1.0, *, rng: Rng, dtype: Any = float32) -> ExTensor:
@@ -95,13 +95,13 @@ def xavier_normal(shape: Any, gain: Any = 1.0, *, rng: Rng, dtype: Any = float32
     """
     lengths, fan_in, fan_out = _fans("xavier_normal", shape)
     std = _spread(as_number("xavier_normal", "gain", gain) * math.sqrt(2), fan_in + fan_out)
-    return random.normal(rng, lengths, 0.0, abs(std), dtype)
+    return draw_normal("xavier_normal", rng, lengths, 0.0, abs(std), dtype)
 
 
 def _kaiming(function: str, shape: Any, mode: Any, nonlinearity: str, a: Any) -> tuple[Shape, float]:
     """The shape, and the standard deviation gain / sqrt(fan)."""
     lengths, fan_in, fan_out = _fans(function, shape)
-    if mode not in ("fan_in", "fan_out"):
+    if not isinstance(mode, str) or mode not in ("fan_in", "fan_out"):
         raise ValueError(f"[{function}] mode must be 'fan_in' or 'fan_out', got {describe(mode)}")
     try:
         gain = calculate_gain(nonlinearity, as_number(function, "a", a))
@@ -135,7 +135,7 @@ def kaiming_uniform(
         (4, 3)
     """
     lengths, std = _kaiming("kaiming_uniform", shape, mode, nonlinearity, a)
-    return random.uniform(rng, lengths, -std * math.sqrt(3), std * math.sqrt(3), dtype)
+    return draw_uniform("kaiming_uniform", rng, lengths, -std * math.sqrt(3), std * math.sqrt(3), dtype)
 
 
 def kaiming_normal(
@@ -155,7 +155,7 @@ def kaiming_normal(
         (4, 3)
     """
     lengths, std = _kaiming("kaiming_normal", shape, mode, nonlinearity, a)
-    return random.normal(rng, lengths, 0.0, std, dtype)
+    return draw_normal("kaiming_normal", rng, lengths, 0.0, std, dtype)
 
 
 def lecun_normal(shape: Any, *, rng: Rng, dtype: Any = float32) -> ExTensor:
@@ -167,7 +167,7 @@ def lecun_normal(shape: Any, *, rng: Rng, dtype: Any = float32) -> ExTensor:
         (4, 3)
     """
     lengths, fan_in, _ = _fans("lecun_normal", shape)
-    return random.normal(rng, lengths, 0.0, _spread(1.0, fan_in), dtype)
+    return draw_normal("lecun_normal", rng, lengths, 0.0, _spread(1.0, fan_in), dtype)
 
 
 def orthogonal(shape: Any, gain: Any = 1.0, *, rng: Rng, dtype: Any = float32) -> ExTensor:

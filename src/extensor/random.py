@@ -125,14 +125,19 @@ def normal(rng: Rng, shape: Any, mean: Any = 0.0, std: Any = 1.0, dtype: Any = f
         >>> et.random.normal(0, (2, 3)).shape
         (2, 3)
     """
+    return draw_normal("normal", rng, shape, mean, std, dtype)
+
+
+def draw_normal(function: str, rng: Any, shape: Any, mean: Any, std: Any, dtype: Any) -> ExTensor:
+    """:func:`normal` on behalf of another function, which its errors name."""
     source, lengths, wanted = (
-        as_generator("normal", rng),
-        as_shape("normal", "shape", shape),
-        floating("normal", dtype),
+        as_generator(function, rng),
+        as_shape(function, "shape", shape),
+        floating(function, dtype),
     )
-    centre, spread = _finite("normal", "mean", mean), _finite("normal", "std", std)
+    centre, spread = _finite(function, "mean", mean), _finite(function, "std", std)
     if spread < 0:
-        raise ValueError(f"[normal] std must not be negative, got {spread}")
+        raise ValueError(f"[{function}] std must not be negative, got {spread}")
     return drawn(centre + spread * source.standard_normal(lengths), wanted)
 
 
@@ -152,14 +157,19 @@ def uniform(rng: Rng, shape: Any, low: Any = 0.0, high: Any = 1.0, dtype: Any = 
         >>> bool(x.min() >= -1) and bool(x.max() < 1)
         True
     """
+    return draw_uniform("uniform", rng, shape, low, high, dtype)
+
+
+def draw_uniform(function: str, rng: Any, shape: Any, low: Any, high: Any, dtype: Any) -> ExTensor:
+    """:func:`uniform` on behalf of another function, which its errors name."""
     source, lengths, wanted = (
-        as_generator("uniform", rng),
-        as_shape("uniform", "shape", shape),
-        floating("uniform", dtype),
+        as_generator(function, rng),
+        as_shape(function, "shape", shape),
+        floating(function, dtype),
     )
-    start, end = _finite("uniform", "low", low), _finite("uniform", "high", high)
+    start, end = _finite(function, "low", low), _finite(function, "high", high)
     if not 0 <= end - start < float("inf"):
-        raise ValueError(f"[uniform] high must not be below low, got low={start} and high={end}")
+        raise ValueError(f"[{function}] high must not be below low, got low={start} and high={end}")
     found = drawn(start + (end - start) * source.random(lengths), wanted)
     if start == end:
         return found

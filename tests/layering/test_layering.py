@@ -14,14 +14,14 @@ SOURCE = Path(extensor.__file__).parent
 
 # The floors of the house, from the ground up. A module imports from its own floor or from below.
 FLOORS = [
-    {"errors", "version", "_native"},
+    {"errors", "version", "_native", "_pure"},
     {"dtypes"},
     {"tensor"},
     {"kernels"},
     {"config", "graph"},
     {"ops", "random"},
     {"autograd"},
-    {"init", "nn", "optim", "models"},
+    {"init", "models", "nn", "optim"},
     {"", "__main__"},  # the package itself gathers the names below it
     {"data", "testing", "train"},
     {"cli", "sklearn"},

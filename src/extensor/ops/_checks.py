@@ -10,6 +10,7 @@ import numpy as np
 
 from ..dtypes import FLOATING, INTEGER
 from ..errors import describe
+from ..graph import needs_grad
 from ..tensor import ExTensor, Shape, asarray
 
 Scalar = (bool, int, float)
@@ -20,6 +21,10 @@ def as_tensor(function: str, name: str, value: Any) -> ExTensor:
     if isinstance(value, ExTensor):
         return value
     if isinstance(value, (np.ndarray, np.generic, list, tuple, *Scalar)):
+        if needs_grad(value):
+            raise TypeError(
+                f"[{function}] {name} is a {type(value).__name__} of tensors; join them with stack first"
+            )
         try:
             return asarray(value)
         except (TypeError, ValueError) as error:
@@ -51,7 +56,9 @@ def as_grad(function: str, value: Any, shape: Shape) -> ExTensor:
     """``grad_output`` as a floating tensor of the shape the forward's result has."""
     found = as_floating(function, "grad_output", value)
     if found.shape != shape:
-        raise ValueError(f"[{function}] grad_output has shape {found.shape} but the forward's result has shape {shape}")
+        raise ValueError(
+            f"[{function}] grad_output has shape {found.shape} but the forward's result has shape {shape}"
+        )
     return found
 
 
@@ -63,11 +70,19 @@ def differentiable_input(function: str, name: str, value: Any) -> ExTensor:
     return found
 
 
+def check_needs(function: str, needs: Any, count: int = 2) -> None:
+    """``needs`` says for each of ``count`` gradients whether it is wanted."""
+    if type(needs) is not tuple or len(needs) != count or set(map(type, needs)) != {bool}:
+        raise TypeError(f"[{function}] needs must be a tuple of {count} booleans, got {describe(needs)}")
+
+
 def shape_of(function: str, name: str, value: Any) -> Shape:
     """The shape of a tensor, an array or a number; a tuple of ints is a shape already."""
     if isinstance(value, (ExTensor, np.ndarray)):
         if value.dtype not in FLOATING:
-            raise TypeError(f"[{function}] {name} has dtype {value.dtype}; only floating tensors have gradients")
+            raise TypeError(
+                f"[{function}] {name} has dtype {value.dtype}; only floating tensors have gradients"
+            )
         return value.shape
     if isinstance(value, (*Scalar, np.generic)):
         return ()
@@ -108,13 +123,20 @@ def as_bool(function: str, name: str, value: Any) -> bool:
     raise TypeError(f"[{function}] {name} must be True or False, got {describe(value)}")
 
 
+def as_ints(function: str, name: str, value: Any) -> tuple[int, ...]:
+    """An int, or a sequence of ints."""
+    if isinstance(value, (str, bytes)):
+        raise TypeError(f"[{function}] {name} must be an int or a sequence of ints, got {describe(value)}")
+    if isinstance(value, (ExTensor, np.ndarray)):
+        if value.ndim > 1:
+            raise TypeError(f"[{function}] {name} must be ints, got a tensor with {value.ndim} axes")
+        value = value.tolist()
+    return tuple(as_int(function, name, n) for n in (value if isinstance(value, Sequence) else (value,)))
+
+
 def as_shape(function: str, name: str, value: Any) -> Shape:
     """A shape: an int or a sequence of non-negative ints."""
-    if isinstance(value, (str, bytes)):
-        raise TypeError(f"[{function}] {name} must be a shape, got {describe(value)}")
-    if isinstance(value, (ExTensor, np.ndarray)):
-        value = value.tolist()
-    shape = tuple(as_int(function, name, n) for n in (value if isinstance(value, Sequence) else (value,)))
+    shape = as_ints(function, name, value)
     if any(n < 0 for n in shape):
         raise ValueError(f"[{function}] {name} must not have negative lengths, got {shape}")
     if len(shape) > 64:

@@ -14,7 +14,7 @@ from .. import kernels
 from ..graph import differentiable, fused
 from ..kernels.reference.activation import GELU_CUBIC, SELU_ALPHA, SELU_SCALE
 from ..tensor import ExTensor, Shape, asarray
-from ._checks import Scalar, as_bool, as_floating, as_grad, as_number, differentiable_input
+from ._checks import Scalar, as_bool, as_floating, as_grad, as_number, check_needs, differentiable_input
 from ._pairs import BOTH, Needs
 from ._unary import floating_unary, passed, raw, unary_backward, unary_backward_from_output
 from .broadcasting import sum_to_shape
@@ -183,6 +183,7 @@ def prelu_backward(
         >>> grad_x.tolist(), grad_alpha.item()
         ([0.5, 1.0], -3.0)
     """
+    check_needs("prelu_backward", needs)
     x = differentiable_input("prelu_backward", "x", x)
     slopes = _slopes("prelu_backward", x, alpha)
     grad_x, grad_alpha = kernels.prelu_backward(

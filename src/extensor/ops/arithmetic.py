@@ -16,7 +16,7 @@ from ..graph import differentiable, fused
 from ..kernels import Kernel
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._binary import binary
-from ._checks import Scalar, as_floating, as_number, as_tensor, dtype_of, shape_of
+from ._checks import Scalar, as_floating, as_number, as_tensor, check_needs, dtype_of, shape_of
 from ._pairs import BOTH, BinaryGradients, Needs
 from .broadcasting import sum_to_shape
 from .casting import cast_like
@@ -51,7 +51,7 @@ def _check_grad(function: str, grad_output: Any, shape_a: Shape, shape_b: Shape)
 def _floating(function: str, name: str, value: Any) -> Any:
     """An operand of a backward: a floating tensor, or a Python number."""
     if type(value) in Scalar:
-        return value
+        return as_number(function, name, value) if abs(value) >= 2**63 else value  # NumPy has no such ints
     found = as_tensor(function, name, value)
     if found.dtype not in FLOATING:
         raise TypeError(f"[{function}] {name} has dtype {found.dtype}; only floating tensors have gradients")
@@ -108,6 +108,7 @@ def add_backward(grad_output: ExTensor, a: TensorOrShape, b: TensorOrShape, *, n
         >>> et.add_backward(et.ones((2, 3)), (2, 3), (3,)).grad_b.tolist()
         [2.0, 2.0, 2.0]
     """
+    check_needs("add_backward", needs)
     shape_a, shape_b = shape_of("add_backward", "a", a), shape_of("add_backward", "b", b)
     grad = _check_grad("add_backward", grad_output, shape_a, shape_b)
     return BinaryGradients(
@@ -140,6 +141,7 @@ def subtract_backward(
         >>> et.subtract_backward(et.ones(3), (3,), ()).grad_b.item()
         -3.0
     """
+    check_needs("subtract_backward", needs)
     shape_a, shape_b = shape_of("subtract_backward", "a", a), shape_of("subtract_backward", "b", b)
     grad = _check_grad("subtract_backward", grad_output, shape_a, shape_b)
     return BinaryGradients(
@@ -171,6 +173,7 @@ def multiply_backward(grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs:
         >>> grad_a.tolist(), grad_b.tolist()
         ([3.0, 4.0], [1.0, 2.0])
     """
+    check_needs("multiply_backward", needs)
     return _binary_backward("multiply_backward", kernels.multiply_backward, grad_output, a, b, needs)
 
 
@@ -217,6 +220,7 @@ def divide_backward(
         >>> grad_a.item(), grad_b.item()
         (0.5, -0.25)
     """
+    check_needs("divide_backward", needs)
     eps = guard_eps("divide_backward", eps, getattr(grad_output, "dtype", None))
     return _binary_backward("divide_backward", kernels.divide_backward, grad_output, a, b, eps, needs)
 
@@ -243,6 +247,7 @@ def floor_divide_backward(
         >>> et.floor_divide_backward(et.ones(2), (2,), ()).grad_a.tolist()
         [0.0, 0.0]
     """
+    check_needs("floor_divide_backward", needs)
     shape_a, shape_b = shape_of("floor_divide_backward", "a", a), shape_of("floor_divide_backward", "b", b)
     grad = _check_grad("floor_divide_backward", grad_output, shape_a, shape_b)
     return BinaryGradients(
@@ -272,6 +277,7 @@ def modulo_backward(grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: N
         >>> et.modulo_backward(et.ones(1), et.tensor([7.0]), et.tensor([3.0])).grad_b.item()
         -2.0
     """
+    check_needs("modulo_backward", needs)
     return _binary_backward("modulo_backward", kernels.modulo_backward, grad_output, a, b, needs)
 
 
@@ -321,6 +327,7 @@ def power_backward(
         >>> et.power_backward(et.ones(1), et.tensor([3.0]), et.tensor([2.0])).grad_a.item()
         6.0
     """
+    check_needs("power_backward", needs)
     eps = guard_eps("power_backward", eps, getattr(grad_output, "dtype", None))
     return _binary_backward("power_backward", kernels.power_backward, grad_output, a, b, eps, needs)
 
@@ -391,6 +398,7 @@ def maximum_backward(grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: 
         >>> grad_a.tolist(), grad_b.tolist()
         ([0.5, 1.0], [0.5, 0.0])
     """
+    check_needs("maximum_backward", needs)
     return _binary_backward("maximum_backward", kernels.maximum_backward, grad_output, a, b, needs)
 
 
@@ -417,4 +425,5 @@ def minimum_backward(grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: 
         >>> et.minimum_backward(et.ones(1), et.tensor([1.0]), et.tensor([2.0])).grad_a.item()
         1.0
     """
+    check_needs("minimum_backward", needs)
     return _binary_backward("minimum_backward", kernels.minimum_backward, grad_output, a, b, needs)

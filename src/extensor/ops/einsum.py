@@ -16,7 +16,7 @@ from .. import kernels
 from ..errors import describe
 from ..graph import differentiable
 from ..tensor import ExTensor, Shape
-from ._checks import as_grad, as_tensor, differentiable_input
+from ._checks import as_grad, as_tensor, check_needs, differentiable_input
 from .broadcasting import broadcast_to
 from .casting import cast_like
 from .selection import where
@@ -196,7 +196,8 @@ def einsum_backward(
         [[1.0, 0.0], [0.0, 1.0]]
     """
     tensors = _operands("einsum_backward", operands)
-    wanted = needs or (True,) * len(tensors)
+    wanted = (True,) * len(tensors) if needs is None else needs
+    check_needs("einsum_backward", wanted, len(tensors))
     for i, want in enumerate(wanted):
         if want:
             differentiable_input("einsum_backward", f"operands[{i}]", tensors[i])

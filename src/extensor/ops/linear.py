@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from .. import kernels
 from ..graph import differentiable, fused
 from ..tensor import ExTensor, Shape
-from ._checks import as_floating, as_grad, differentiable_input
+from ._checks import as_floating, as_grad, check_needs, differentiable_input
 from .casting import cast_like
 
 __all__ = ["LinearGradients", "linear", "linear_backward"]
@@ -92,6 +92,7 @@ def linear_backward(
         >>> grads.grad_weight.tolist(), grads.grad_bias.tolist()
         ([[4.0, 4.0, 4.0], [4.0, 4.0, 4.0]], [4.0, 4.0])
     """
+    check_needs("linear_backward", needs, 3)
     x = differentiable_input("linear_backward", "x", x)
     weight = differentiable_input("linear_backward", "weight", weight)
     _check_shapes("linear_backward", x.shape, weight.shape)

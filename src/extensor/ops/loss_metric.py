@@ -11,7 +11,7 @@ from .. import kernels
 from ..graph import differentiable, fused
 from ..kernels.reference.loss_metric import COSINE_EPS, direction, triplet_parts
 from ..tensor import ExTensor, Shape
-from ._checks import as_axis, as_bool, as_grad
+from ._checks import as_axis, as_bool, as_grad, check_needs
 from ._reduce_loss import (
     as_finite,
     as_positive,
@@ -122,6 +122,7 @@ def kl_divergence_backward(
         >>> [round(x, 4) for x in et.kl_divergence_backward(et.tensor(1.0), p, q).grad_q.tolist()]
         [-2.0, -0.6667]
     """
+    check_needs("kl_divergence_backward", needs)
     function = "kl_divergence_backward"
     p, q, axis = _distributions(function, p, q, axis)
     reduction = as_reduction(function, reduction)
@@ -259,6 +260,7 @@ def triplet_margin_backward(
         >>> [round(x, 4) for x in grads.grad_positive.tolist()]
         [0.6, 0.8]
     """
+    check_needs("triplet_margin_backward", needs, 3)
     function = "triplet_margin_backward"
     inputs = _triplet_inputs(function, anchor, positive, negative, margin, p, eps, swap)
     reduction = as_reduction(function, reduction)
@@ -356,6 +358,7 @@ def cosine_embedding_backward(
         >>> et.cosine_embedding_backward(et.tensor(1.0), x1, x2, -1).grad_x1.tolist()
         [0.0, 1.0]
     """
+    check_needs("cosine_embedding_backward", needs)
     function = "cosine_embedding_backward"
     inputs = _cosine_inputs(function, x1, x2, targets, margin)
     reduction = as_reduction(function, reduction)

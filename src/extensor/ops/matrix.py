@@ -12,7 +12,7 @@ from .. import kernels
 from ..errors import describe
 from ..graph import differentiable, fused
 from ..tensor import ExTensor, Shape
-from ._checks import as_axis, as_floating, as_grad, as_int, as_tensor, differentiable_input
+from ._checks import as_axis, as_floating, as_grad, as_int, as_tensor, check_needs, differentiable_input
 from ._pairs import BOTH, BinaryGradients, Needs
 from .arithmetic import multiply_backward
 from .broadcasting import sum_to_shape
@@ -103,6 +103,7 @@ def matmul_backward(
         >>> grad_a.tolist(), grad_b.tolist()
         ([[3.0, 4.0]], [[1.0], [2.0]])
     """
+    check_needs("matmul_backward", needs)
     a, b = _pair("matmul_backward", a, b, needs)
     grad = as_grad("matmul_backward", grad_output, _matmul_shape("matmul_backward", a.shape, b.shape))
     grad_a, grad_b = kernels.matmul_backward(grad, a, b, needs)
@@ -271,6 +272,7 @@ def tensordot_backward(
         >>> grad_a.shape, grad_b.shape
         ((2, 3), (2, 3))
     """
+    check_needs("tensordot_backward", needs)
     a, b = _pair("tensordot_backward", a, b, needs)
     contraction = _contraction("tensordot_backward", a.shape, b.shape, axes)
     return contraction.backward(as_grad("tensordot_backward", grad_output, contraction.shape), a, b, needs)
@@ -323,6 +325,7 @@ def dot_backward(grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Need
         >>> et.dot_backward(et.tensor(1.0), et.tensor([1.0, 2.0]), et.tensor([3.0, 4.0])).grad_a.tolist()
         [3.0, 4.0]
     """
+    check_needs("dot_backward", needs)
     a, b = _pair("dot_backward", a, b, needs)
     if not a.ndim or not b.ndim:
         grad = as_grad("dot_backward", grad_output, a.shape or b.shape)
@@ -364,6 +367,7 @@ def inner_backward(
         >>> et.inner_backward(et.tensor(1.0), et.tensor([1.0, 2.0]), et.tensor([3.0, 4.0])).grad_b.tolist()
         [1.0, 2.0]
     """
+    check_needs("inner_backward", needs)
     a, b = _pair("inner_backward", a, b, needs)
     if not a.ndim or not b.ndim:
         grad = as_grad("inner_backward", grad_output, a.shape or b.shape)
@@ -402,6 +406,7 @@ def outer_backward(
         >>> et.outer_backward(et.ones((2, 2)), et.tensor([1.0, 2.0]), et.tensor([3.0, 4.0])).grad_a.tolist()
         [7.0, 7.0]
     """
+    check_needs("outer_backward", needs)
     a, b = _pair("outer_backward", a, b, needs)
     grad = as_grad("outer_backward", grad_output, (a.size, b.size))
     return BinaryGradients(

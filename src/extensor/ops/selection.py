@@ -10,7 +10,7 @@ from .. import kernels
 from ..graph import differentiable, fused
 from ..tensor import ExTensor, TensorOrShape
 from ._binary import operand
-from ._checks import as_floating, as_tensor, shape_of
+from ._checks import as_floating, as_tensor, check_needs, shape_of
 from ._pairs import BOTH, BinaryGradients, Needs
 from .broadcasting import sum_to_shape
 from .casting import cast_like
@@ -68,6 +68,7 @@ def where_backward(
         >>> et.where_backward(et.ones(2), et.tensor([True, False]), (2,), ()).grad_a.tolist()
         [1.0, 0.0]
     """
+    check_needs("where_backward", needs)
     condition = _condition("where_backward", condition)
     shape_a, shape_b = shape_of("where_backward", "a", a), shape_of("where_backward", "b", b)
     grad = as_floating("where_backward", "grad_output", grad_output)
