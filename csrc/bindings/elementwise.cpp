@@ -1,29 +1,309 @@
 // Elementwise kernels as Python functions: kernel(*arrays, *attributes).
+#include <cmath>
+#include <cstring>
+
 #include "bindings/arrays.hpp"
 #include "kernels/elementwise/elementwise.hpp"
 
 namespace extensor {
 namespace {
 
-// The operands of one call after they were looked at.
-struct Operands {
-  PyArrayObject* arrays[max_elementwise_inputs];  // nullptr for a Python number
-  alignas(8) char numbers[max_elementwise_inputs][8];
-  DType dtype = DType::other;
+// The inputs of one call, looked at: arrays of one dtype, and Python numbers, which are weak.
+class Operands {
+ public:
+  // False if the kernels do not cover these.
+  bool read(const ElementwiseKernel& kernel, PyObject* const* args) {
+    for (int i = 0; i < kernel.inputs; ++i) {
+      const bool is_mask = kernel.mask_inputs >> i & 1;
+      if (PyArray_Check(args[i])) {
+        PyArrayObject* array = reinterpret_cast<PyArrayObject*>(args[i]);
+        const DType found = dtype_of(array);
+        if (!is_readable(array)) return false;
+        if (is_mask) {
+          if (found != DType::boolean) return false;
+        } else {
+          if (dtype_ == DType::other) dtype_ = found;
+          if (found != dtype_) return false;
+        }
+        arrays_[i] = array;
+        if (first_ == nullptr) first_ = array;
+      } else {
+        if (is_mask || !read_number(args[i], numbers_[i])) return false;
+        arrays_[i] = nullptr;
+        wide_ |= 1u << i;
+      }
+    }
+    if (!elementwise_covers(dtype_)) return false;
+    // What only moves or compares elements compares with the number rounded to float16: rare, left to the reference.
+    const bool half = item_size(dtype_) == 2;
+    return !(half && wide_ != 0 && (kernel.mask_output || kernel.mask_inputs != 0));
+  }
+
+  PyObject* run(const ElementwiseKernel& kernel, const double* scalars) {
+    store_numbers(kernel.inputs);
+    bool flat = true;
+    for (int i = 0; i < kernel.inputs && flat; ++i) flat = arrays_[i] == nullptr || lies_like_first(arrays_[i]);
+    return flat ? run_flat(kernel, scalars) : run_broadcast(kernel, scalars);
+  }
+
+  DType dtype() const { return dtype_; }
+
+ private:
+  static bool read_number(PyObject* value, double& number) {
+    if (PyFloat_CheckExact(value)) {
+      number = PyFloat_AS_DOUBLE(value);
+      return true;
+    }
+    if (!PyLong_CheckExact(value)) return false;
+    number = PyLong_AsDouble(value);
+    if (number != -1.0 || !PyErr_Occurred()) return true;
+    PyErr_Clear();
+    return false;
+  }
+
+  // Numbers are handed over in the computing type.
+  void store_numbers(int inputs) {
+    for (int i = 0; i < inputs; ++i) {
+      if (arrays_[i] != nullptr) continue;
+      if (dtype_ == DType::float64) continue;
+      const float single = static_cast<float>(numbers_[i]);
+      std::memcpy(&numbers_[i], &single, sizeof single);
+    }
+  }
+
+  const void* data(int i) const { return arrays_[i] == nullptr ? static_cast<const void*>(&numbers_[i]) : PyArray_DATA(arrays_[i]); }
+
+  // Same shape as the first array, and elements in the same order without gaps.
+  bool lies_like_first(PyArrayObject* array) {
+    const int ndim = PyArray_NDIM(first_);
+    if (PyArray_NDIM(array) != ndim) return false;
+    const size_t bytes = sizeof(npy_intp) * static_cast<size_t>(ndim);
+    if (array != first_ && std::memcmp(PyArray_DIMS(array), PyArray_DIMS(first_), bytes) != 0) return false;
+    if (PyArray_IS_C_CONTIGUOUS(array)) return PyArray_IS_C_CONTIGUOUS(first_);
+    if (PyArray_ITEMSIZE(array) != PyArray_ITEMSIZE(first_)) return false;
+    if (array != first_) return std::memcmp(PyArray_STRIDES(array), PyArray_STRIDES(first_), bytes) == 0;
+    return is_dense(array);
+  }
+
+  // Contiguous up to the order of the axes.
+  static bool is_dense(PyArrayObject* array) {
+    if (PyArray_IS_F_CONTIGUOUS(array)) return true;
+    const int ndim = PyArray_NDIM(array);
+    npy_intp expected = PyArray_ITEMSIZE(array);
+    for (int found = 0; found < ndim; ++found) {
+      // The axis whose stride is the next one.
+      int axis = 0;
+      while (axis < ndim && (PyArray_DIM(array, axis) == 1 || PyArray_STRIDE(array, axis) != expected)) ++axis;
+      if (axis == ndim) break;
+      expected *= PyArray_DIM(array, axis);
+    }
+    return expected == PyArray_NBYTES(array);
+  }
+
+  // One output per result, a tuple if there are several. Takes over the references.
+  static PyObject* pack(PyArrayObject* const* outputs, int count) {
+    if (count == 1) return reinterpret_cast<PyObject*>(outputs[0]);
+    PyObject* tuple = PyTuple_New(count);
+    for (int i = 0; i < count && tuple != nullptr; ++i) PyTuple_SET_ITEM(tuple, i, reinterpret_cast<PyObject*>(outputs[i]));
+    return tuple;
+  }
+
+  // New arrays for the results, and the addresses of their elements.
+  bool make_outputs(const ElementwiseKernel& kernel, int ndim, const npy_intp* shape, const npy_intp* strides,
+                    PyArrayObject** outputs, void** data) const {
+    const DType dtype = kernel.mask_output ? DType::boolean : dtype_;
+    for (int i = 0; i < kernel.outputs; ++i) {
+      outputs[i] = new_array_with_strides(dtype, ndim, shape, strides);
+      if (outputs[i] == nullptr) {
+        while (i > 0) Py_DECREF(outputs[--i]);
+        return false;
+      }
+      data[i] = PyArray_DATA(outputs[i]);
+    }
+    return true;
+  }
+
+  PyObject* run_flat(const ElementwiseKernel& kernel, const double* scalars) {
+    const bool usual = PyArray_IS_C_CONTIGUOUS(first_);
+    if (!usual && kernel.mask_output) return run_broadcast(kernel, scalars);
+    PyArrayObject* outputs[max_elementwise_outputs];
+    void* out[max_elementwise_outputs];
+    const npy_intp* strides = usual ? nullptr : PyArray_STRIDES(first_);
+    if (!make_outputs(kernel, PyArray_NDIM(first_), PyArray_DIMS(first_), strides, outputs, out)) return nullptr;
+    const void* in[max_elementwise_inputs];
+    bool is_scalar[max_elementwise_inputs];
+    for (int i = 0; i < kernel.inputs; ++i) {
+      in[i] = data(i);
+      is_scalar[i] = arrays_[i] == nullptr;
+    }
+    const npy_intp size = PyArray_SIZE(first_);
+    {
+      MaybeReleaseGil release(static_cast<double>(size) * kernel.cost_ns);
+      run_elementwise_contiguous(kernel, dtype_, size, in, is_scalar, out, scalars, wide_);
+    }
+    return pack(outputs, kernel.outputs);
+  }
+
+  PyObject* run_broadcast(const ElementwiseKernel& kernel, const double* scalars) {
+    int ndim = 0;
+    for (int i = 0; i < kernel.inputs; ++i) {
+      if (arrays_[i] != nullptr && PyArray_NDIM(arrays_[i]) > ndim) ndim = PyArray_NDIM(arrays_[i]);
+    }
+    if (ndim > max_elementwise_dims) return not_covered();
+    npy_intp shape[max_elementwise_dims];
+    npy_intp strides[max_elementwise_inputs][max_elementwise_dims];
+    for (int axis = 0; axis < ndim; ++axis) shape[axis] = 1;
+    for (int i = 0; i < kernel.inputs; ++i) {
+      const int extra = arrays_[i] == nullptr ? ndim : ndim - PyArray_NDIM(arrays_[i]);
+      for (int axis = extra; axis < ndim; ++axis) {
+        const npy_intp length = PyArray_DIM(arrays_[i], axis - extra);
+        if (length == 1) continue;
+        if (shape[axis] != 1 && shape[axis] != length) return not_covered();
+        shape[axis] = length;
+      }
+    }
+    for (int i = 0; i < kernel.inputs; ++i) {
+      const int extra = arrays_[i] == nullptr ? ndim : ndim - PyArray_NDIM(arrays_[i]);
+      for (int axis = 0; axis < ndim; ++axis) {
+        const bool moves = axis >= extra && PyArray_DIM(arrays_[i], axis - extra) != 1;
+        strides[i][axis] = moves ? PyArray_STRIDE(arrays_[i], axis - extra) : 0;
+      }
+    }
+    PyArrayObject* outputs[max_elementwise_outputs];
+    void* out[max_elementwise_outputs];
+    if (!make_outputs(kernel, ndim, shape, nullptr, outputs, out)) return nullptr;
+    const void* in[max_elementwise_inputs];
+    const int64_t* in_strides[max_elementwise_inputs];
+    int64_t wide_shape[max_elementwise_dims], wide_strides[max_elementwise_inputs][max_elementwise_dims];
+    for (int axis = 0; axis < ndim; ++axis) wide_shape[axis] = shape[axis];
+    for (int i = 0; i < kernel.inputs; ++i) {
+      in[i] = data(i);
+      in_strides[i] = wide_strides[i];
+      for (int axis = 0; axis < ndim; ++axis) wide_strides[i][axis] = strides[i][axis];
+    }
+    {
+      MaybeReleaseGil release(static_cast<double>(PyArray_SIZE(outputs[0])) * kernel.cost_ns);
+      run_elementwise_strided(kernel, dtype_, ndim, wide_shape, in, in_strides, out, scalars, wide_);
+    }
+    return pack(outputs, kernel.outputs);
+  }
+
+  PyArrayObject* arrays_[max_elementwise_inputs];
+  double numbers_[max_elementwise_inputs];
+  PyArrayObject* first_ = nullptr;
+  DType dtype_ = DType::other;
+  unsigned wide_ = 0;
 };
+
+// Static attributes are numbers; nan as a bound or a slope is left to the reference.
+bool read_attributes(PyObject* const* args, int count, double* scalars) {
+  for (int i = 0; i < count; ++i) {
+    scalars[i] = PyFloat_CheckExact(args[i]) ? PyFloat_AS_DOUBLE(args[i]) : PyLong_Check(args[i]) ? PyLong_AsDouble(args[i]) : NAN;
+    if (std::isnan(scalars[i])) return false;
+    if (scalars[i] == -1.0 && PyErr_Occurred()) {
+      PyErr_Clear();
+      return false;
+    }
+  }
+  return true;
+}
+
+PyObject* run_kernel(const ElementwiseKernel& kernel, PyObject* const* inputs, PyObject* const* attributes) {
+  Operands operands;
+  double scalars[max_elementwise_scalars];
+  if (!operands.read(kernel, inputs) || !read_attributes(attributes, kernel.scalars, scalars)) return not_covered();
+  return operands.run(kernel, scalars);
+}
 
 PyObject* call_elementwise(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const ElementwiseKernel& kernel = *kernel_context<ElementwiseKernel>(self);
   if (count != kernel.inputs + kernel.scalars) return not_covered();
-  PyArrayObject* array = reinterpret_cast<PyArrayObject*>(args[0]);
-  if (!PyArray_Check(args[0])) return not_covered();
-  const DType dtype = dtype_of(array);
-  PyArrayObject* out = new_array(dtype, PyArray_NDIM(array), PyArray_DIMS(array));
-  const void* in[] = {PyArray_DATA(array)};
-  void* outs[] = {PyArray_DATA(out)};
-  bool is_scalar[] = {false};
-  run_elementwise_contiguous(kernel, dtype, PyArray_SIZE(array), in, is_scalar, outs, nullptr);
-  return (PyObject*)out;
+  return run_kernel(kernel, args, args + kernel.inputs);
+}
+
+// x**2 is the square, exactly and fast.
+PyObject* call_power(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  static const ElementwiseKernel& square = *find_elementwise("square");
+  if (count == 2 && ((PyFloat_CheckExact(args[1]) && PyFloat_AS_DOUBLE(args[1]) == 2.0) ||
+                     (PyLong_CheckExact(args[1]) && PyLong_AsLong(args[1]) == 2))) {
+    return run_kernel(square, args, nullptr);
+  }
+  if (PyErr_Occurred()) PyErr_Clear();
+  return call_elementwise(self, args, count);
+}
+
+// gelu(x, approximate) and its backward: the last argument chooses the formula.
+struct GeluKernels {
+  const ElementwiseKernel *exact, *approximate;
+};
+
+PyObject* call_gelu(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  const GeluKernels& kernels = *kernel_context<GeluKernels>(self);
+  if (count != kernels.exact->inputs + 1 || !PyBool_Check(args[count - 1])) return not_covered();
+  return run_kernel(args[count - 1] == Py_True ? *kernels.approximate : *kernels.exact, args, nullptr);
+}
+
+// Backward of two operands: f_backward(g, a, b, *attributes, needs) -> (grad_a, grad_b). One of three
+// kernels by what is needed, each with the arguments it takes; none where there is nothing to compute.
+struct Choice {
+  const ElementwiseKernel* kernel;
+  int arguments[3];
+};
+struct TwoGradients {
+  int arguments;                // before the attributes
+  int shape_arguments[2];       // the argument whose shape the gradient has
+  Choice both, only_a, only_b;
+};
+
+bool has_shape(PyObject* value, PyArrayObject* like) {
+  const int ndim = PyArray_NDIM(like);
+  if (PyArray_Check(value)) {
+    PyArrayObject* array = reinterpret_cast<PyArrayObject*>(value);
+    return PyArray_NDIM(array) == ndim && PyArray_CompareLists(PyArray_DIMS(array), PyArray_DIMS(like), ndim);
+  }
+  if (!PyTuple_CheckExact(value) || PyTuple_GET_SIZE(value) != ndim) return false;
+  for (int axis = 0; axis < ndim; ++axis) {
+    if (PyLong_AsSsize_t(PyTuple_GET_ITEM(value, axis)) != PyArray_DIM(like, axis)) {
+      PyErr_Clear();
+      return false;
+    }
+  }
+  return true;
+}
+
+PyObject* call_two_gradients(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  const TwoGradients& family = *kernel_context<TwoGradients>(self);
+  const int attributes = family.both.kernel->scalars;
+  if (count != family.arguments + attributes + 1 || !PyArray_Check(args[0])) return not_covered();
+  PyObject* needs = args[count - 1];
+  if (!PyTuple_CheckExact(needs) || PyTuple_GET_SIZE(needs) != 2) return not_covered();
+  bool needed[2];
+  for (int i = 0; i < 2; ++i) {
+    needed[i] = PyObject_IsTrue(PyTuple_GET_ITEM(needs, i)) == 1;
+    // A gradient that has to be summed to the shape of its operand is not elementwise.
+    PyArrayObject* grad = reinterpret_cast<PyArrayObject*>(args[0]);
+    if (needed[i] && !has_shape(args[family.shape_arguments[i]], grad)) return not_covered();
+  }
+  if (!needed[0] && !needed[1]) return PyTuple_Pack(2, Py_None, Py_None);
+  const Choice& choice = needed[0] && needed[1] ? family.both : needed[0] ? family.only_a : family.only_b;
+  if (choice.kernel == nullptr) return not_covered();
+  PyObject* inputs[3];
+  for (int i = 0; i < choice.kernel->inputs; ++i) inputs[i] = args[choice.arguments[i]];
+  PyObject* result = run_kernel(*choice.kernel, inputs, args + family.arguments);
+  if (result == nullptr || result == Py_NotImplemented || (needed[0] && needed[1])) return result;
+  PyObject* pair = needed[0] ? PyTuple_Pack(2, result, Py_None) : PyTuple_Pack(2, Py_None, result);
+  Py_DECREF(result);
+  return pair;
+}
+
+const GeluKernels* gelu_kernels(const char* exact, const char* approximate) {
+  return new GeluKernels{find_elementwise(exact), find_elementwise(approximate)};
+}
+
+void add_two_gradients(PyObject* kernels, const char* name, int arguments, int shape_a, int shape_b, Choice both,
+                       Choice only_a, Choice only_b) {
+  add_kernel(kernels, name, call_two_gradients,
+             new TwoGradients{arguments, {shape_a, shape_b}, both, only_a, only_b});
 }
 
 }  // namespace
@@ -31,6 +311,29 @@ PyObject* call_elementwise(PyObject* self, PyObject* const* args, Py_ssize_t cou
 void bind_elementwise(PyObject* kernels) {
   const ElementwiseTable& table = EXTENSOR_SELECT(elementwise_table)();
   for (int i = 0; i < table.count; ++i) add_kernel(kernels, table.kernels[i].name, call_elementwise, &table.kernels[i]);
+
+  add_kernel(kernels, "power", call_power, find_elementwise("power"));
+  add_kernel(kernels, "gelu", call_gelu, gelu_kernels("gelu", "gelu_tanh"));
+  add_kernel(kernels, "gelu_backward", call_gelu, gelu_kernels("gelu_backward", "gelu_tanh_backward"));
+
+  const auto find = [](const char* name) { return find_elementwise(name); };
+  const ElementwiseKernel* multiply = find("multiply");
+  add_two_gradients(kernels, "multiply_backward", 3, 1, 2, {find("multiply_backward"), {0, 1, 2}},
+                    {multiply, {0, 2, -1}}, {multiply, {0, 1, -1}});
+  add_two_gradients(kernels, "divide_backward", 3, 1, 2, {find("divide_backward"), {0, 1, 2}},
+                    {find("divide_backward_a"), {0, 2, -1}}, {find("divide_backward_b"), {0, 1, 2}});
+  add_two_gradients(kernels, "modulo_backward", 3, 1, 2, {find("modulo_backward"), {0, 1, 2}},
+                    {nullptr, {}}, {find("modulo_backward_b"), {0, 1, 2}});
+  add_two_gradients(kernels, "power_backward", 3, 1, 2, {find("power_backward"), {0, 1, 2}},
+                    {find("power_backward_a"), {0, 1, 2}}, {find("power_backward_b"), {0, 1, 2}});
+  add_two_gradients(kernels, "maximum_backward", 3, 1, 2, {find("maximum_backward"), {0, 1, 2}},
+                    {find("maximum_backward_a"), {0, 1, 2}}, {find("maximum_backward_b"), {0, 1, 2}});
+  add_two_gradients(kernels, "minimum_backward", 3, 1, 2, {find("minimum_backward"), {0, 1, 2}},
+                    {find("minimum_backward_a"), {0, 1, 2}}, {find("minimum_backward_b"), {0, 1, 2}});
+  add_two_gradients(kernels, "prelu_backward", 3, 1, 2, {find("prelu_backward"), {0, 1, 2}},
+                    {find("prelu_backward_a"), {0, 1, 2}}, {find("prelu_backward_b"), {0, 1, -1}});
+  add_two_gradients(kernels, "where_backward", 4, 2, 3, {find("where_backward"), {0, 1, -1}},
+                    {find("where_backward_a"), {0, 1, -1}}, {find("where_backward_b"), {0, 1, -1}});
 }
 
 }  // namespace extensor

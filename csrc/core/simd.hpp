@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -46,7 +47,7 @@ struct Vec {
 
   Vec() = default;
   EXTENSOR_INLINE Vec(Raw raw) : v(raw) {}
-  EXTENSOR_INLINE Vec(double value) : v(Raw{} + static_cast<T>(value)) {}
+  EXTENSOR_INLINE Vec(double value) : v(static_cast<T>(value) - Raw{}) {}  // minus zero keeps a negative zero
 };
 
 // All bits set where true.
@@ -94,8 +95,8 @@ EXTENSOR_VECTOR_COMPARISON(==)
 EXTENSOR_VECTOR_COMPARISON(!=)
 #undef EXTENSOR_VECTOR_COMPARISON
 
-template <class T> EXTENSOR_INLINE Mask<T> operator&(Mask<T> a, Mask<T> b) { return {a.v & b.v}; }
-template <class T> EXTENSOR_INLINE Mask<T> operator|(Mask<T> a, Mask<T> b) { return {a.v | b.v}; }
+template <class T> EXTENSOR_INLINE Mask<T> operator&&(Mask<T> a, Mask<T> b) { return {a.v & b.v}; }
+template <class T> EXTENSOR_INLINE Mask<T> operator||(Mask<T> a, Mask<T> b) { return {a.v | b.v}; }
 template <class T> EXTENSOR_INLINE Mask<T> operator^(Mask<T> a, Mask<T> b) { return {a.v ^ b.v}; }
 template <class T> EXTENSOR_INLINE Mask<T> operator!(Mask<T> a) { return {~a.v}; }
 
@@ -132,6 +133,59 @@ template <class T> EXTENSOR_INLINE Vec<T> copysign(Vec<T> magnitude, Vec<T> sign
 }
 // a with its sign flipped where b is negative.
 template <class T> EXTENSOR_INLINE Vec<T> flip_sign(Vec<T> a, Vec<T> b) { return from_bits(bits(a) ^ sign_bit(b)); }
+
+template <class T> EXTENSOR_INLINE Integers<T> shift_right_logical(Integers<T> a, int count) {
+  typedef std::make_unsigned_t<typename Integers<T>::Integer> Unsigned;
+  typedef Unsigned RawUnsigned __attribute__((vector_size(vector_bytes)));
+  return {(typename Integers<T>::Raw)((RawUnsigned)a.v >> count)};
+}
+
+// The larger of a bound and x, the smaller of a bound and x; a nan in x passes through.
+#if defined(__AVX512F__)
+#define EXTENSOR_BOUND(name) (sizeof(T) == 4 ? (Raw)_mm512_##name##_ps((__m512)b.v, (__m512)x.v) : (Raw)_mm512_##name##_pd((__m512d)b.v, (__m512d)x.v))
+#elif defined(__AVX2__)
+#define EXTENSOR_BOUND(name) (sizeof(T) == 4 ? (Raw)_mm256_##name##_ps((__m256)b.v, (__m256)x.v) : (Raw)_mm256_##name##_pd((__m256d)b.v, (__m256d)x.v))
+#elif defined(__SSE2__)
+#define EXTENSOR_BOUND(name) (sizeof(T) == 4 ? (Raw)_mm_##name##_ps((__m128)b.v, (__m128)x.v) : (Raw)_mm_##name##_pd((__m128d)b.v, (__m128d)x.v))
+#endif
+template <class T> EXTENSOR_INLINE Vec<T> at_least(Vec<T> b, Vec<T> x) {
+#ifdef EXTENSOR_BOUND
+  using Raw = typename Vec<T>::Raw;
+  return {EXTENSOR_BOUND(max)};
+#else
+  return select(b > x, b, x);
+#endif
+}
+template <class T> EXTENSOR_INLINE Vec<T> at_most(Vec<T> b, Vec<T> x) {
+#ifdef EXTENSOR_BOUND
+  using Raw = typename Vec<T>::Raw;
+  return {EXTENSOR_BOUND(min)};
+#else
+  return select(b < x, b, x);
+#endif
+}
+#undef EXTENSOR_BOUND
+template <class T> EXTENSOR_INLINE Vec<T> at_least(double bound, Vec<T> x) { return at_least(Vec<T>(bound), x); }
+template <class T> EXTENSOR_INLINE Vec<T> at_most(double bound, Vec<T> x) { return at_most(Vec<T>(bound), x); }
+
+// The lower and the upper half of the lanes in double precision, and back.
+typedef float HalfOfFloats __attribute__((vector_size(vector_bytes / 2)));
+EXTENSOR_INLINE Doubles widen_low(Floats a) {
+  HalfOfFloats half;
+  std::memcpy(&half, &a.v, sizeof half);
+  return {__builtin_convertvector(half, Doubles::Raw)};
+}
+EXTENSOR_INLINE Doubles widen_high(Floats a) {
+  HalfOfFloats half;
+  std::memcpy(&half, reinterpret_cast<const char*>(&a.v) + sizeof half, sizeof half);
+  return {__builtin_convertvector(half, Doubles::Raw)};
+}
+EXTENSOR_INLINE Floats narrow(Doubles low, Doubles high) {
+  const HalfOfFloats halves[] = {__builtin_convertvector(low.v, HalfOfFloats), __builtin_convertvector(high.v, HalfOfFloats)};
+  Floats result;
+  std::memcpy(&result.v, halves, sizeof result.v);
+  return result;
+}
 
 // Any lane set?
 template <class T> EXTENSOR_INLINE bool any(Mask<T> m) {

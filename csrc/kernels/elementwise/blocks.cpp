@@ -4,7 +4,7 @@
 #include "core/simd.hpp"
 #include "kernels/elementwise/convert.hpp"
 #include "kernels/elementwise/elementwise.hpp"
-#include "kernels/elementwise/vecmath.hpp"
+#include "kernels/elementwise/slopes.hpp"
 
 namespace extensor::EXTENSOR_ISA {
 namespace {
@@ -102,10 +102,10 @@ struct Block<T, formula, masks, unroll, std::integer_sequence<int, input...>, st
   }
 };
 
-#define MASKED_FORMULA(name, inputs, scalars, masks, cost, parameters, ...) \
+#define MASKED(name, inputs, scalars, masks, cost, parameters, ...) \
   constexpr auto name##_formula = [] parameters { return __VA_ARGS__; };
 #include "kernels/elementwise/formulas.inc"
-#undef MASKED_FORMULA
+#undef MASKED
 
 template <class T, const auto& formula, int inputs, int scalars, unsigned masks, int unroll>
 using BlockOf = Block<T, formula, masks, unroll, std::make_integer_sequence<int, inputs>, std::make_integer_sequence<int, scalars>>;
@@ -119,12 +119,12 @@ constexpr ElementwiseKernel describe(const char* name, double cost) {
 }
 
 // Long formulas overlap well enough by themselves.
-#define MASKED_FORMULA(name, inputs, scalars, masks, cost, parameters, ...) \
+#define MASKED(name, inputs, scalars, masks, cost, parameters, ...) \
   describe<name##_formula, inputs, scalars, masks, (cost < 0.2 ? 4 : 1)>(#name, cost),
 constexpr ElementwiseKernel kernels[] = {
 #include "kernels/elementwise/formulas.inc"
 };
-#undef MASKED_FORMULA
+#undef MASKED
 
 }  // namespace
 

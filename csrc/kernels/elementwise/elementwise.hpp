@@ -28,7 +28,7 @@ struct ElementwiseKernel {
   int inputs;
   int outputs;
   int scalars;
-  double cost_ns;          // of one float32 element, in cache, on one AVX2 core
+  double cost_ns;          // of one float32 element, in cache, on one AVX2 core; decides when threads help
   unsigned mask_inputs;    // bit i: input i is bool (one byte, 0 or not), else the computing dtype
   bool mask_output;        // the (only) output is bool
   BlockFunction float32;
@@ -56,13 +56,14 @@ constexpr bool elementwise_covers(DType dtype) {
   return dtype == DType::float16 || dtype == DType::bfloat16 || dtype == DType::float32 || dtype == DType::float64;
 }
 
-// Contiguous run: in[i] points to n elements, or to 1 element if is_scalar[i].
+// Contiguous run: in[i] points to n elements, or to 1 element if is_scalar[i]. A scalar whose bit is set in
+// `wide` is given in the computing type: float for float16 and bfloat16.
 void run_elementwise_contiguous(const ElementwiseKernel& kernel, DType dtype, int64_t n, const void* const* in,
-                                const bool* is_scalar, void* const* out, const double* scalars);
+                                const bool* is_scalar, void* const* out, const double* scalars, unsigned wide = 0);
 
 // Any layout: strides are in bytes, 0 along a broadcast axis. Outputs are C-contiguous of shape `shape`.
 void run_elementwise_strided(const ElementwiseKernel& kernel, DType dtype, int ndim, const int64_t* shape,
                              const void* const* in, const int64_t* const* in_strides, void* const* out,
-                             const double* scalars);
+                             const double* scalars, unsigned wide = 0);
 
 }  // namespace extensor

@@ -1,9 +1,8 @@
+// Mathematical functions of vectors.
 #pragma once
 
-#include "core/simd.hpp"
-
-namespace extensor::EXTENSOR_ISA {
-
-template <class T> struct Pair { Vec<T> first, second; };
-
-}  // namespace extensor::EXTENSOR_ISA
+#include "kernels/elementwise/vecmath/error_function.hpp"
+#include "kernels/elementwise/vecmath/exponential.hpp"
+#include "kernels/elementwise/vecmath/logarithm.hpp"
+#include "kernels/elementwise/vecmath/power.hpp"
+#include "kernels/elementwise/vecmath/trigonometric.hpp"

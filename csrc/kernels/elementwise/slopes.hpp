@@ -1,0 +1,131 @@
+// What the formulas are made of: guards, choices, and derivatives too long for one line.
+#pragma once
+
+#include "kernels/elementwise/vecmath.hpp"
+
+namespace extensor::EXTENSOR_ISA {
+
+constexpr double ln_of_2 = 0.69314718055994531;
+constexpr double ln_of_10 = 2.3025850929940457;
+constexpr double two_over_root_pi = 1.1283791670955126;
+constexpr double selu_alpha = 1.6732632423543772848170429916717;
+constexpr double selu_scale = 1.0507009873554804934193349852946;
+
+template <class T> EXTENSOR_INLINE Pair<T> both(Vec<T> a, Vec<T> b) { return {a, b}; }
+template <class T> EXTENSOR_INLINE Vec<T> cube(Vec<T> x) { return x * x * x; }
+
+// g where `kept` holds, 0 elsewhere, nan where x is nan.
+template <class T> EXTENSOR_INLINE Vec<T> passed(Vec<T> g, Vec<T> x, Mask<T> kept) {
+  return select(kept, g, keep(isnan(x), x));
+}
+
+// d, but never nearer to zero than eps.
+template <class T> EXTENSOR_INLINE Vec<T> guarded(Vec<T> d, Vec<T> eps) { return select(abs(d) < eps, copysign(eps, d), d); }
+
+template <class T> EXTENSOR_INLINE Vec<T> limited(Vec<T> x, Vec<T> limit) { return at_most(limit, at_least(-limit, x)); }
+
+template <class T> EXTENSOR_INLINE Vec<T> sign(Vec<T> x) {
+  return select(x > 0.0, 1.0, select(x < 0.0, Vec<T>(-1.0), keep(isnan(x), x)));
+}
+
+template <class T> EXTENSOR_INLINE Vec<T> maximum(Vec<T> a, Vec<T> b) { return select(isnan(a), a, at_least(a, b)); }
+template <class T> EXTENSOR_INLINE Vec<T> minimum(Vec<T> a, Vec<T> b) { return select(isnan(a), a, at_most(a, b)); }
+
+// The part of the gradient of maximum(a, b) that goes to a: 1, 0, or half for a tie; nan beside a nan.
+template <class T> EXTENSOR_INLINE Vec<T> winner_share(Vec<T> a, Vec<T> b) {
+  const Vec<T> share = select(a == b, 0.5, keep(a > b, Vec<T>(1.0)));
+  return select(isnan(a) || isnan(b), Vec<T>(not_a_number), share);
+}
+template <class T> EXTENSOR_INLINE Pair<T> shared(Vec<T> g, Vec<T> share) { return {g * share, g * (1.0 - share)}; }
+
+template <class T> EXTENSOR_INLINE Vec<T> divide_grad_a(Vec<T> g, Vec<T> b, Vec<T> eps) { return g / guarded(b, eps); }
+template <class T> EXTENSOR_INLINE Vec<T> divide_grad_b(Vec<T> g, Vec<T> a, Vec<T> b, Vec<T> eps) {
+  const Vec<T> d = guarded(b, eps);
+  return -g * (a / d) / d;
+}
+template <class T> EXTENSOR_INLINE Vec<T> reciprocal_grad(Vec<T> g, Vec<T> d) { return -g / d / d; }
+
+template <class T> EXTENSOR_INLINE Vec<T> modulo_grad_b(Vec<T> g, Vec<T> a, Vec<T> b) { return -g * floor_divide(a, b); }
+
+// Near zero, for exponents below 1, the base is guarded: copysign(eps, a), where -0 to a fractional
+// power counts as +0; and a finite gradient stays finite.
+template <class T> struct GuardedBase {
+  Mask<T> near;
+  Vec<T> base;
+};
+template <class T> EXTENSOR_INLINE GuardedBase<T> guard_base(Vec<T> a, Vec<T> b, Vec<T> eps) {
+  const Mask<T> near = abs(a) < eps && b < 1.0;
+  const Mask<T> fractional = floor(b) != b;
+  const Vec<T> side = select(fractional && a == 0.0, 0.0, a);
+  return {near, select(near, copysign(eps, side), a)};
+}
+template <class T> EXTENSOR_INLINE Vec<T> tamed(Vec<T> grad, Vec<T> g, Mask<T> near) {
+  const Vec<T> largest = pick<T>(3.4028234663852886e38, 1.7976931348623157e308);
+  return select(near && abs(g) < infinity, limited(grad, largest), grad);
+}
+
+template <class T> EXTENSOR_INLINE Vec<T> power_grad_a(Vec<T> g, Vec<T> a, Vec<T> b, Vec<T> eps) {
+  const GuardedBase<T> d = guard_base(a, b, eps);
+  return select(b == 0.0, 0.0, tamed(g * (b * pow(d.base, b - 1.0)), g, d.near));
+}
+template <class T> EXTENSOR_INLINE Vec<T> power_grad_b(Vec<T> g, Vec<T> a, Vec<T> b, Vec<T> eps) {
+  const GuardedBase<T> d = guard_base(a, b, eps);
+  const Mask<T> zero = a == 0.0;
+  const Vec<T> base = select(zero, d.base, a);
+  const Vec<T> grad = g * (pow(base, b) * log(select(zero, abs(base), base)));
+  return select(zero, select(b >= 0.0, Vec<T>(0.0), tamed(grad, g, d.near)), grad);
+}
+
+template <class T> EXTENSOR_INLINE Vec<T> leaky_grad(Vec<T> g, Vec<T> x, Vec<T> alpha) {
+  return select(x > 0.0, g, passed(g * alpha, x, x <= 0.0));
+}
+
+template <class T> EXTENSOR_INLINE Vec<T> tan_grad(Vec<T> g, Vec<T> t) { return g * (1.0 + t * t); }
+
+template <class T> EXTENSOR_INLINE Vec<T> exp_of_minus_square(Vec<T> x) {
+  const Vec<T> a = at_most(40.0, abs(x));
+  const Pair<T> square = exact_product(a, a);
+  return exp(-square.first, -square.second);
+}
+
+template <class T> EXTENSOR_INLINE Vec<T> gelu_slope(Vec<T> x) {
+  const Normal<T> normal = normal_distribution(x);
+  return normal.below + x * normal.density;
+}
+
+// Twice the argument of the tanh: (1 + tanh(u))/2 = sigmoid(2u).
+constexpr double root_8_over_pi = 1.5957691216057308;
+template <class T> EXTENSOR_INLINE Vec<T> gelu_argument(Vec<T> x) { return root_8_over_pi * (x + 0.044715 * cube(x)); }
+template <class T> EXTENSOR_INLINE Vec<T> gelu_tanh_slope(Vec<T> x) {
+  const Vec<T> slope = root_8_over_pi * (x + 3 * 0.044715 * cube(x));
+  const Pair<T> s = sigmoids(gelu_argument(x));
+  return select(s.second == 0.0, s.first, s.first + s.first * s.second * slope);
+}
+
+template <class T> EXTENSOR_INLINE Vec<T> silu(Vec<T> x) {
+  const Vec<T> e = exp(-abs(x));
+  return (x * select(x < 0.0, e, 1.0)) / (1.0 + e);
+}
+template <class T> EXTENSOR_INLINE Vec<T> silu_slope(Vec<T> x) {
+  const Pair<T> s = sigmoids(x);
+  return s.first * (1.0 + x * s.second);
+}
+
+// tanh(log(1 + exp(x))) and 1 minus its square, as ratios of polynomials in z = exp(-|x|).
+template <class T> EXTENSOR_INLINE Pair<T> tanh_softplus(Vec<T> x, Vec<T> z) {
+  const Mask<T> positive = x > 0.0;
+  const Vec<T> square = (1.0 + z) * (1.0 + z);
+  const Vec<T> unit = select(positive, z * z, 1.0);
+  const Vec<T> top = select(positive, 1.0 + 2.0 * z, z * (2.0 + z));
+  const Vec<T> bottom = fma(unit, 2.0, top);
+  return {top / bottom, 4.0 * (unit / bottom) * (square / bottom)};
+}
+template <class T> EXTENSOR_INLINE Pair<T> tanh_softplus(Vec<T> x) { return tanh_softplus(x, exp(-abs(x))); }
+
+template <class T> EXTENSOR_INLINE Vec<T> mish_slope(Vec<T> x) {
+  const Vec<T> z = exp(-abs(x));
+  const Pair<T> t = tanh_softplus(x, z);
+  return t.first + x * t.second * (select(x < 0.0, z, 1.0) / (1.0 + z));
+}
+
+}  // namespace extensor::EXTENSOR_ISA

@@ -1,0 +1,130 @@
+// sin, cos, tan and their inverses.
+#pragma once
+
+#include <cmath>
+
+#include "kernels/elementwise/vecmath/base.hpp"
+
+namespace extensor::EXTENSOR_ISA {
+
+// x = k pi/2 + r + low. The parts of pi/2 have few enough bits for their products with k to be exact.
+template <class T> struct Angle {
+  Integers<T> k;
+  Vec<T> r, low;
+};
+template <class T> constexpr double largest_angle = pick<T>(6000.0, 1.0e6);
+
+template <class T> EXTENSOR_INLINE Angle<T> reduce_angle(Vec<T> x) {
+  const Rounded<T> k = round_to_integer(x, 0.6366197723675814);
+  const Vec<T> first = fma(k.number, -pick<T>(1.5703125, 1.5707963267341256), x);
+  const Vec<T> second = k.number * pick<T>(0.0004837512969970703, 6.077100506303966e-11);
+  const Vec<T> third = k.number * pick<T>(7.549533620476723e-08, 2.0222662487111665e-21);
+  const Vec<T> after_second = first - second;
+  const Vec<T> after_third = after_second - third;
+  Vec<T> lost = ((first - after_second) - second) + ((after_second - after_third) - third);
+  lost = fma(k.number, -pick<T>(2.5633440682570896e-12, 8.4784276603689e-32), lost);
+  const Vec<T> r = after_third + lost;
+  return {k.integer, r, (after_third - r) + lost};
+}
+
+// Angles too large for the reduction above, lane by lane through the C library in double precision.
+template <class T, class Function>
+__attribute__((noinline)) Vec<T> by_library(Vec<T> x, Function function) {
+  for (int lane = 0; lane < Vec<T>::lanes; ++lane) x.v[lane] = static_cast<T>(function(static_cast<double>(x.v[lane])));
+  return x;
+}
+
+template <class T, class Function>
+EXTENSOR_INLINE Vec<T> mend_large_angles(Vec<T> x, Vec<T> result, Function function) {
+  const Mask<T> large = abs(x) > largest_angle<T>;
+  if (__builtin_expect(any(large), 0)) result = select(large, by_library(x, function), result);
+  return result;
+}
+
+template <class T> EXTENSOR_INLINE Vec<T> sin_of_reduced(Angle<T> angle, Vec<T> z) {
+  const Vec<T> cubic = angle.r * z * polynomial(z, Terms<T>::sin);
+  return angle.r + fma(angle.low, fma(z, -0.5, 1.0), cubic);
+}
+
+template <class T> EXTENSOR_INLINE Vec<T> cos_of_reduced(Angle<T> angle, Vec<T> z) {
+  const Vec<T> half = 0.5 * z;
+  const Vec<T> main = 1.0 - half;
+  return main + (((1.0 - main) - half) + fma(z * z, polynomial(z, Terms<T>::cos), -(angle.r * angle.low)));
+}
+
+// sin(x + quarters * pi/2)
+template <class T> EXTENSOR_INLINE Vec<T> sin_shifted(Vec<T> x, int quarters) {
+  const Angle<T> angle = reduce_angle(x);
+  const Vec<T> z = angle.r * angle.r;
+  const Integers<T> k = angle.k + Integers<T>(quarters);
+  const Mask<T> odd = (k & Integers<T>(1)) != Integers<T>(0);
+  const Vec<T> value = select(odd, cos_of_reduced(angle, z), sin_of_reduced(angle, z));
+  return from_bits(bits(value) ^ ((k & Integers<T>(2)) << (Format<T>::bits - 2)));
+}
+
+template <class T> EXTENSOR_INLINE Vec<T> sin(Vec<T> x) {
+  const Vec<T> result = select(x == 0.0, x, sin_shifted(x, 0));
+  return mend_large_angles(x, result, [](double a) { return std::sin(a); });
+}
+
+template <class T> EXTENSOR_INLINE Vec<T> cos(Vec<T> x) {
+  return mend_large_angles(x, sin_shifted(x, 1), [](double a) { return std::cos(a); });
+}
+
+template <class T> EXTENSOR_INLINE Vec<T> tan(Vec<T> x) {
+  const Angle<T> angle = reduce_angle(x);
+  const Vec<T> z = angle.r * angle.r;
+  const Vec<T> cubic = angle.r * z * polynomial(z, Terms<T>::tan);
+  const Vec<T> plain = angle.r + cubic;
+  const Vec<T> slope = angle.low * fma(plain, plain, 1.0);
+  const Vec<T> t = angle.r + (cubic + slope);
+  const Mask<T> odd = (angle.k & Integers<T>(1)) != Integers<T>(0);
+  const Vec<T> result = select(x == 0.0, x, select(odd, -1.0, t) / select(odd, t, 1.0));
+  return mend_large_angles(x, result, [](double a) { return std::tan(a); });
+}
+
+template <class T> constexpr double half_pi_high = pick<T>(1.5707963705062866, 1.5707963267948966);
+template <class T> constexpr double half_pi_low = pick<T>(-4.371138828673793e-08, 6.123233995736766e-17);
+
+// For |x| <= 1/2 the series at |x|; beyond, asin(a) = pi/2 - 2 asin(sqrt((1-a)/2)).
+template <class T> struct ArcSeries {
+  Mask<T> beyond;
+  Vec<T> s, rest;  // asin(s) = s + rest
+};
+template <class T> EXTENSOR_INLINE ArcSeries<T> arc_series(Vec<T> x) {
+  const Vec<T> a = abs(x);
+  const Mask<T> beyond = a > 0.5;
+  const Vec<T> z = select(beyond, fma(a, -0.5, 0.5), a * a);
+  const Vec<T> s = select(beyond, sqrt(z), a);
+  return {beyond, s, s * z * polynomial(z, Terms<T>::asin)};
+}
+
+template <class T> EXTENSOR_INLINE Vec<T> asin(Vec<T> x) {
+  const ArcSeries<T> series = arc_series(x);
+  const Vec<T> complement = (half_pi_high<T> - 2.0 * series.s) - (2.0 * series.rest - half_pi_low<T>);
+  return with_sign_of(select(series.beyond, complement, series.s + series.rest), x);
+}
+
+template <class T> EXTENSOR_INLINE Vec<T> acos(Vec<T> x) {
+  const ArcSeries<T> series = arc_series(x);
+  const Vec<T> rest = flip_sign(series.rest, x);
+  const Vec<T> middle = half_pi_high<T> - (x - (half_pi_low<T> - rest));
+  const Vec<T> right = 2.0 * (series.s + series.rest);
+  const Vec<T> left = 2.0 * half_pi_high<T> - (right - 2.0 * half_pi_low<T>);
+  return select(series.beyond, select(x < 0.0, left, right), middle);
+}
+
+// atan(a) = base + atan(t), t = (a - 1)/(a + 1) around 1 and -1/a far out.
+template <class T> EXTENSOR_INLINE Vec<T> atan(Vec<T> x) {
+  const Vec<T> a = abs(x);
+  const Mask<T> far = a > 2.414213562373095, middle = a > 0.66;
+  const Vec<T> above = select(far, -1.0, select(middle, a - 1.0, a));
+  const Vec<T> below = select(far, a, select(middle, a + 1.0, Vec<T>(1.0)));
+  const Vec<T> t = above / below;
+  const Vec<T> z = t * t;
+  const Vec<T> base = select(far, Vec<T>(half_pi_high<T>), keep(middle, Vec<T>(half_pi_high<T> / 2)));
+  const Vec<T> low = select(far, Vec<T>(half_pi_low<T>), keep(middle, Vec<T>(half_pi_low<T> / 2)));
+  return with_sign_of(base + (t + fma(t * z, polynomial(z, Terms<T>::atan), low)), x);
+}
+
+}  // namespace extensor::EXTENSOR_ISA

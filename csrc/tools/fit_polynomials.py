@@ -1,0 +1,167 @@
+"""Fit the polynomials of the vector mathematics; prints the numbers of kernels/elementwise/vecmath/coefficients.hpp.
+
+Each row below is a function that is smooth on an interval, a weight that turns the error of the polynomial
+into the relative error of the final result, and a degree for float32 and for float64. The Remez exchange
+finds the polynomial whose largest weighted error is smallest. Needs mpmath.
+
+    python csrc/tools/fit_polynomials.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import mpmath as mp
+import numpy as np
+
+mp.mp.prec = 160
+Function = Callable[[mp.mpf], mp.mpf]
+
+
+class Fit(NamedTuple):
+    name: str
+    meaning: str
+    function: Function
+    low: float
+    high: dict[type, float]
+    weight: Function
+    degree: dict[type, int]
+
+
+def remez(function: Function, low: float, high: float, degree: int, weight: Function) -> tuple[list[mp.mpf], mp.mpf]:
+    """Coefficients, lowest first, and the largest weighted error."""
+    low, high, grid_size = mp.mpf(low), mp.mpf(high), 600
+    middle, half = (low + high) / 2, (high - low) / 2
+    nodes = [middle - half * mp.cos(mp.pi * (2 * i + 1) / (2 * (degree + 2))) for i in range(degree + 2)]
+    grid = [middle - half * mp.cos(mp.pi * (i + mp.mpf(0.5)) / grid_size) for i in range(grid_size)]
+    values, weights = [function(x) for x in grid], [weight(x) for x in grid]
+    for _ in range(12):
+        system, right = mp.matrix(degree + 2), mp.matrix(degree + 2, 1)
+        for i, x in enumerate(nodes):
+            for j in range(degree + 1):
+                system[i, j] = x**j
+            system[i, degree + 1] = (-1) ** i / weight(x)
+            right[i] = function(x)
+        coefficients = list(mp.lu_solve(system, right))[: degree + 1]
+        errors = [
+            (v - mp.polyval(coefficients[::-1], x)) * w for x, v, w in zip(grid, values, weights, strict=True)
+        ]
+        extrema: list[int] = []
+        for i, e in enumerate(errors):
+            if extrema and (e > 0) == (errors[extrema[-1]] > 0):
+                extrema[-1] = max(extrema[-1], i, key=lambda k: abs(errors[k]))
+            else:
+                extrema.append(i)
+        while len(extrema) > degree + 2:
+            extrema.pop(0 if abs(errors[extrema[0]]) < abs(errors[extrema[-1]]) else -1)
+        worst = max(map(abs, errors))
+        if len(extrema) < degree + 2 or worst < 1.02 * min(abs(errors[i]) for i in extrema):
+            break
+        nodes = [grid[i] for i in extrema]
+    return coefficients, worst
+
+
+def series_or(function: Function, series: Callable[[mp.mpf, int], mp.mpf]) -> Function:
+    """The function, by its first terms where its formula would cancel."""
+    return lambda z: sum(series(z, k) for k in range(10)) if abs(z) < 1e-6 else function(z)
+
+
+def odd(function: Function, series: Callable[[mp.mpf, int], mp.mpf]) -> Function:
+    """p(z) where function(x) = x + x z p(z), z = x^2."""
+    return series_or(lambda z: (function(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, series)
+
+
+def erfcx(x: mp.mpf) -> mp.mpf:
+    return mp.exp(x * x) * mp.erfc(x)
+
+
+def asin_term(z: mp.mpf, k: int) -> mp.mpf:
+    n = k + 1
+    return mp.factorial(2 * n) / (4**n * mp.factorial(n) ** 2 * (2 * n + 1)) * z**k
+
+
+def tan_term(z: mp.mpf, k: int) -> mp.mpf:
+    n = k + 2
+    return (-1) ** (n - 1) * mp.mpf(4) ** n * (mp.mpf(4) ** n - 1) * mp.bernoulli(2 * n) / mp.factorial(2 * n) * z**k
+
+
+def normal_tail(v: mp.mpf, c: float) -> mp.mpf:
+    a = c * (0.5 + v) / (0.5 - v)
+    return erfcx(a / mp.sqrt(2)) / 2 * (a + c)
+
+
+HALF_LN2 = mp.log(2) / 2 * 1.001
+QUARTER_PI_SQUARED = (mp.pi / 4) ** 2 * 1.005
+LOG_LIMIT = ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2 * 1.01
+TAIL = {np.float32: 4.0, np.float64: 5.0}
+TAIL_TOP = {np.float32: 14.5, np.float64: 39.0}
+
+
+def both(value: float) -> dict[type, float]:
+    return {np.float32: value, np.float64: value}
+
+
+def degrees(single: int, double: int) -> dict[type, int]:
+    return {np.float32: single, np.float64: double}
+
+
+exp_rest = series_or(lambda r: (mp.exp(r) - 1 - r) / r**2, lambda r, k: r**k / mp.factorial(k + 2))
+near = mp.mpf(10) ** -4
+
+FITS = [
+    Fit("exp", "exp(r) = 1 + r + r^2 p(r), |r| <= log(2)/2", exp_rest, -HALF_LN2, both(HALF_LN2),
+        lambda r: r * r + near, degrees(4, 10)),
+    Fit("expm1", "expm1(r) = r + r^2 p(r), |r| <= log(2)/2", exp_rest, -HALF_LN2, both(HALF_LN2),
+        lambda r: abs(r) + 10 * near, degrees(5, 11)),
+    Fit("log", "log((1+s)/(1-s)) = 2s + s z p(z), z = s^2, 1/sqrt(2) <= (1+s)/(1-s) <= sqrt(2)",
+        series_or(lambda z: 2 * (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z, k: 2 * z**k / (2 * k + 3)),
+        0, both(LOG_LIMIT), lambda z: z / 2 + near / 10, degrees(3, 7)),
+    Fit("precise_log", "log((1+s)/(1-s)) = 2s + s z (2/3 + z p(z)), z = s^2, 1/sqrt(2) <= (1+s)/(1-s) <= sqrt(2)",
+        series_or(lambda z: (2 * (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z - mp.mpf(2) / 3) / z,
+                  lambda z, k: 2 * z**k / (2 * k + 5)),
+        0, both(LOG_LIMIT), lambda z: z * z / 2 + near / 100, degrees(0, 7)),
+    Fit("sin", "sin(r) = r + r z p(z), z = r^2, |r| <= pi/4",
+        odd(mp.sin, lambda z, k: (-1) ** (k + 1) * z**k / mp.factorial(2 * k + 3)),
+        0, both(QUARTER_PI_SQUARED), lambda z: z + near, degrees(2, 6)),
+    Fit("cos", "cos(r) = 1 - z/2 + z^2 p(z), z = r^2, |r| <= pi/4",
+        series_or(lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, lambda z, k: (-1) ** k * z**k / mp.factorial(2 * k + 4)),
+        0, both(QUARTER_PI_SQUARED), lambda z: (z * z + near) / mp.cos(mp.sqrt(z)), degrees(2, 5)),
+    Fit("tan", "tan(r) = r + r z p(z), z = r^2, |r| <= pi/4", odd(mp.tan, tan_term),
+        0, both(QUARTER_PI_SQUARED), lambda z: z + near, degrees(6, 14)),
+    Fit("asin", "asin(x) = x + x z p(z), z = x^2, |x| <= 1/2", odd(mp.asin, asin_term),
+        0, both(0.2505), lambda z: z + near, degrees(5, 12)),
+    Fit("atan", "atan(x) = x + x z p(z), z = x^2, |x| <= 0.66",
+        odd(mp.atan, lambda z, k: (-1) ** (k + 1) * z**k / (2 * k + 3)),
+        0, both(0.44), lambda z: z + near, degrees(6, 14)),
+    Fit("erf", "erf(x) = x + x p(z), z = x^2, |x| <= 1",
+        series_or(lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1,
+                  lambda z, k: 2 / mp.sqrt(mp.pi) * (-z) ** k / (mp.factorial(k) * (2 * k + 1)) - (k == 0)),
+        0, both(1.001), lambda z: mp.mpf(1), degrees(7, 12)),
+    Fit("erfcx", "erf(x) = 1 - exp(-x^2) p((x - 3)/(x + 3)), x >= 1",
+        lambda t: erfcx(3 * (1 + t) / (1 - t)), -0.504, {np.float32: 0.15, np.float64: 0.345},
+        lambda t: mp.exp(-((3 * (1 + t) / (1 - t)) ** 2)) + near, degrees(6, 14)),
+]  # fmt: skip
+
+
+def main() -> None:
+    for dtype, name in ((np.float32, "float"), (np.float64, "double")):
+        print(f"template <> struct Terms<{name}> {{")
+        fits = [
+            *FITS,
+            Fit("normal_tail", f"erfc(a/sqrt(2))/2 = exp(-a^2/2) p(a/(a + c) - 1/2)/(a + c), c = {TAIL[dtype]:g}, a >= 0",
+                lambda v, c=TAIL[dtype]: normal_tail(v, c), -0.5,
+                {dtype: TAIL_TOP[dtype] / (TAIL_TOP[dtype] + TAIL[dtype]) - 0.5},
+                lambda v, c=TAIL[dtype]: 1 / normal_tail(v, c), degrees(10, 22)),
+        ]  # fmt: skip
+        for fit in fits:
+            coefficients, error = remez(fit.function, fit.low, fit.high[dtype], fit.degree[dtype], fit.weight)
+            print(f"  // {fit.meaning}; error 2^{float(mp.log(error, 2)):.0f}")
+            numbers = [repr(float(dtype(float(c)))) if dtype is np.float64 else f"{dtype(float(c)):.9g}" for c in coefficients]
+            lines = [", ".join(numbers[i : i + 5]) for i in range(0, len(numbers), 5)]
+            print(f"  static constexpr double {fit.name}[] = {{" + ",\n      ".join(lines) + "};")
+        print("};\n")
+
+
+if __name__ == "__main__":
+    main()
