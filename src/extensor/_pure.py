@@ -21,13 +21,15 @@ class TensorBase:
 
     __slots__ = ("__weakref__", "_array", "_grad", "_node", "_requires_grad")
 
-    def __init__(self, array: np.ndarray, requires_grad: bool = False, node: Any = None) -> None:
+    def __new__(cls, array: np.ndarray, requires_grad: bool = False, node: Any = None) -> Any:
         if not isinstance(array, np.ndarray):
             raise TypeError(f"argument 1 must be numpy.ndarray, not {type(array).__name__}")
+        self = object.__new__(cls)
         self._array = array
         self._grad = None
         self._node = node
         self._requires_grad = requires_grad
+        return self
 
 
 class NodeBase:

@@ -108,6 +108,12 @@ class Walk:
                     f"[backward] the graph was already freed at {node.op.__name__}; "
                     "pass retain_graph=True to the first backward"
                 )
+            for edge in edges:
+                if getattr(edge, "_replaced", 0) > node.sequence:
+                    raise RuntimeError(
+                        f"[backward] a parameter of shape {edge.shape} was replaced after {node.op.__name__} used it; "
+                        "call optimizer.step() after backward(), not before"
+                    )
             if targets is not None:
                 edges = tuple(e if self._leads_somewhere(e) else None for e in edges)
             needs = None if None not in edges else tuple(e is not None for e in edges)

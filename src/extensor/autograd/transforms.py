@@ -17,8 +17,8 @@ import numpy as np
 from ..dtypes import FLOATING
 from ..errors import GraphError, describe
 from ..graph import attach, differentiable, is_recording, set_recording
-from ..tensor import ExTensor
 from ..ops.joining import stack
+from ..tensor import ExTensor
 from .engine import backpropagate, outside
 from .trees import leaves, map_leaves
 

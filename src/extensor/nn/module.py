@@ -1,0 +1,240 @@
+"""The base of all layers: it finds parameters by looking at its own attributes."""
+
+from __future__ import annotations
+
+import html
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from ..dtypes import FLOATING, as_dtype
+from ..errors import describe
+from ..tensor import ExTensor, asarray
+from .parameter import Parameter
+
+__all__ = ["Module"]
+
+M = TypeVar("M", bound="Module")
+
+
+class _Calls(threading.local):
+    """The modules whose forward is running in this thread, outermost first."""
+
+    def __init__(self) -> None:
+        self.running: list[Module] = []
+
+
+_calls = _Calls()
+
+
+class Module:
+    """A layer or a model. Subclasses define ``forward``; calling the module runs it.
+
+    Attributes that are parameters, modules, or lists and dicts of them belong to the module. Tensors registered with
+    :meth:`register_buffer` (running statistics) are saved with it but not trained.
+
+    Example:
+        >>> import extensor as et
+        >>> from extensor import nn
+        >>> class Net(nn.Module):
+        ...     def __init__(self):
+        ...         self.hidden = nn.Linear(2, 8, rng=0)
+        ...         self.out = nn.Linear(8, 1, rng=1)
+        ...     def forward(self, x):
+        ...         return self.out(self.hidden(x).tanh())
+        >>> net = Net()
+        >>> net(et.ones((3, 2))).shape, [name for name, _ in net.named_parameters()]
+        ((3, 1), ['hidden.weight', 'hidden.bias', 'out.weight', 'out.bias'])
+    """
+
+    training: bool = True
+    _buffer_names: tuple[str, ...] = ()
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module computes."""
+        raise NotImplementedError(f"[{type(self).__name__}] defines no forward")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        running = _calls.running
+        running.append(self)
+        try:
+            return self.forward(*args, **kwargs)
+        except (ValueError, TypeError, NotImplementedError) as error:
+            _name_path(error, running)
+            raise
+        finally:
+            running.pop()
+
+    # What belongs to it
+
+    def _members(self) -> Iterator[tuple[str, Any]]:
+        """Attributes, elements of lists and values of dicts, with their names."""
+        for name, value in vars(self).items():
+            yield from _flatten(name, value)
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The modules directly inside, by name."""
+        return ((name, value) for name, value in self._members() if isinstance(value, Module))
+
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """This module and all inside it, by path."""
+        yield prefix, self
+        for name, child in self.named_children():
+            yield from child.named_modules(f"{prefix}.{name}" if prefix else name)
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all inside it."""
+        return (module for _, module in self.named_modules())
+
+    def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
+        """All parameters by path; one that is shared appears once, under its first name."""
+        seen: set[int] = set()
+        for path, module in self.named_modules():
+            for name, value in module._members():
+                if isinstance(value, Parameter) and id(value) not in seen:
+                    seen.add(id(value))
+                    yield (f"{path}.{name}" if path else name), value
+
+    def parameters(self) -> Iterator[Parameter]:
+        """All parameters."""
+        return (parameter for _, parameter in self.named_parameters())
+
+    def register_buffer(self, name: str, value: ExTensor | None) -> None:
+        """Make ``value`` an attribute that is saved with the module but not trained."""
+        if name not in self._buffer_names:
+            self._buffer_names = (*self._buffer_names, name)
+        setattr(self, name, value)
+
+    def named_buffers(self) -> Iterator[tuple[str, ExTensor]]:
+        """All buffers by path."""
+        for path, module in self.named_modules():
+            for name in module._buffer_names:
+                value = getattr(module, name)
+                if value is not None:
+                    yield (f"{path}.{name}" if path else name), value
+
+    # Saving and loading
+
+    def state_dict(self) -> dict[str, ExTensor]:
+        """Every parameter and buffer by path, as plain tensors, in PyTorch's order."""
+        state: dict[str, ExTensor] = {}
+        for path, module in self.named_modules():
+            prefix = f"{path}." if path else ""
+            own = {name: v.detach() for name, v in module._members() if isinstance(v, Parameter)}
+            own.update({n: getattr(module, n) for n in module._buffer_names if getattr(module, n) is not None})
+            state.update({prefix + name: value for name, value in own.items()})
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over the values of ``state`` (tensors or arrays), cast to each parameter's dtype.
+
+        Nothing is changed unless every name and shape fits.
+        """
+        if not isinstance(state, Mapping):
+            raise TypeError(f"[load_state_dict] state must be a dict of tensors, got {describe(state)}")
+        own = self.state_dict()
+        values = {name: asarray(value) for name, value in state.items() if name in own}
+        problems = [f"missing: {name} {own[name].shape}" for name in own if name not in state]
+        problems += [f"unexpected: {name}" for name in state if name not in own]
+        problems += [
+            f"{name} has shape {value.shape} but the model has {own[name].shape}"
+            for name, value in values.items()
+            if value.shape != own[name].shape
+        ]
+        if problems:
+            more = f"; and {len(problems) - 8} more" if len(problems) > 8 else ""
+            raise ValueError(f"[load_state_dict] state does not fit {type(self).__name__}: {'; '.join(problems[:8])}{more}")
+        for path, module in self.named_modules():
+            prefix = f"{path}." if path else ""
+            for name, parameter in module._members():
+                if isinstance(parameter, Parameter):
+                    parameter.assign(values[prefix + name])
+            for name in module._buffer_names:
+                before = getattr(module, name)
+                if before is not None:
+                    setattr(module, name, ExTensor(values[prefix + name].numpy().astype(before.dtype)))
+
+    # Modes
+
+    def train(self: M, mode: bool = True) -> M:
+        """Training mode for this module and all inside it (dropout drops, batch norm uses the batch)."""
+        for module in self.modules():
+            module.training = bool(mode)
+        return self
+
+    def eval(self: M) -> M:
+        """Evaluation mode for this module and all inside it."""
+        return self.train(False)
+
+    def zero_grad(self) -> None:
+        """Forget the gradients of all parameters."""
+        for parameter in self.parameters():
+            parameter.zero_grad()
+
+    def requires_grad_(self: M, requires_grad: bool = True) -> M:
+        """Train the parameters of this module, or freeze them."""
+        for parameter in self.parameters():
+            parameter._requires_grad = bool(requires_grad)
+        return self
+
+    def astype(self: M, dtype: Any) -> M:
+        """All parameters and floating buffers in another floating dtype."""
+        wanted = as_dtype("astype", dtype)
+        if wanted not in FLOATING:
+            raise TypeError(f"[astype] a module's dtype must be floating, got {wanted}")
+        for parameter in self.parameters():
+            parameter._array = parameter._array.astype(wanted)
+            parameter._grad = None
+        for module in self.modules():
+            for name in module._buffer_names:
+                value = getattr(module, name)
+                if value is not None and value.dtype in FLOATING:
+                    setattr(module, name, ExTensor(value.numpy().astype(wanted)))
+        return self
+
+    def apply(self: M, function: Any) -> M:
+        """Call ``function`` on every module inside and on this one."""
+        for _, child in self.named_children():
+            child.apply(function)
+        function(self)
+        return self
+
+    # For people
+
+    def extra_repr(self) -> str:
+        """The settings that ``repr`` shows between the parentheses."""
+        return ""
+
+    def __repr__(self) -> str:
+        children = list(self.named_children())
+        if not children:
+            return f"{type(self).__name__}({self.extra_repr()})"
+        lines = [f"  ({name}): " + repr(child).replace("\n", "\n  ") for name, child in children]
+        return f"{type(self).__name__}(\n" + "\n".join(lines) + "\n)"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(repr(self))}</pre>"
+
+
+def _flatten(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, (list, tuple)):
+        for i, item in enumerate(value):
+            yield from _flatten(f"{name}.{i}", item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _flatten(f"{name}.{key}", item)
+    else:
+        yield name, value
+
+
+def _name_path(error: Exception, running: list[Module]) -> None:
+    """Put the path of the innermost module before the message, once."""
+    if getattr(error, "_extensor_path", False) or not error.args or not isinstance(error.args[0], str):
+        return
+    path = type(running[0]).__name__
+    for outer, inner in zip(running, running[1:]):
+        name = next((n for n, m in outer.named_modules() if m is inner), None)
+        if name is not None:
+            path += "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in name.split("."))
+    error.args = (f"in {path}: {error.args[0]}", *error.args[1:])
+    error._extensor_path = True  # type: ignore[attr-defined]

@@ -1,0 +1,59 @@
+"""Tensors that a model owns and an optimiser replaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import FLOATING
+from ..graph import next_sequence
+from ..ops._checks import as_tensor
+from ..tensor import ExTensor
+
+__all__ = ["Parameter"]
+
+
+class Parameter(ExTensor):
+    """A leaf tensor that requires a gradient and whose value can be replaced.
+
+    The elements of a tensor never change; a parameter is a name that moves on to new ones. Replacing the value between a
+    forward pass and its backward pass is an error that the backward pass reports.
+
+    Args:
+        data: the first value, a tensor or anything :func:`extensor.tensor` takes; floating.
+        requires_grad: whether it is trained.
+
+    Example:
+        >>> import extensor as et
+        >>> w = et.nn.Parameter([1.0, 2.0])
+        >>> (w * w).sum().backward()
+        >>> w.assign(w - 0.1 * w.grad)
+        >>> w.tolist()
+        [0.800000011920929, 1.600000023841858]
+    """
+
+    __slots__ = ("_replaced",)
+
+    def __new__(cls, data: Any, requires_grad: bool = True) -> Parameter:
+        value = as_tensor("Parameter", "data", data)
+        if value.dtype not in FLOATING:
+            raise TypeError(f"[Parameter] data must have a floating dtype, got {value.dtype}; pass dtype=extensor.float32")
+        self = super().__new__(cls, np.ascontiguousarray(value._array).reshape(value.shape), bool(requires_grad))
+        self._replaced = 0
+        return self
+
+    def __init__(self, data: Any, requires_grad: bool = True) -> None:
+        pass  # made whole in __new__: the fields of a tensor are set once
+
+    def assign(self, value: Any) -> None:
+        """Replace the value by one of the same shape; it is cast to the parameter's dtype."""
+        value = as_tensor("assign", "value", value)
+        if value.shape != self.shape:
+            raise ValueError(f"[assign] value has shape {value.shape} but the parameter has shape {self.shape}")
+        self._array = np.ascontiguousarray(value._array, self.dtype).reshape(self.shape)
+        self._replaced = next_sequence()
+
+    def zero_grad(self) -> None:
+        """Forget the gradient."""
+        self._grad = None
