@@ -100,9 +100,16 @@ class TestTheLibrary:
         alone = functions(run("--only", "power", "--json"))["power"]
         assert alone == functions(run("--only", "arithmetic", "--json"))["power"]
 
+    def test_second_derivatives(self) -> None:
+        found = functions(run("--only", "power", "--order", "2", "--json"))
+        assert found["power"]["passed"]
+        assert set(found["power"]["worst_relative_error"]) == {"float64"}
+
     @pytest.mark.parametrize(
         ("arguments", "says"),
         [
+            (("--order", "2", "--dtype", "float32"), "second derivatives are checked in float64"),
+            (("--order", "3"), "3"),
             (("--only", "nonsense"), "nothing is called 'nonsense'"),
             (("--dtype", "int8"), "int8"),
             (("--seed", "-1"), "-1"),

@@ -26,7 +26,8 @@ _HEAD = """\
 <!-- Written by `python -m extensor.testing.edges docs/edges.md`; a test keeps it equal to the code. -->
 
 What every function and its backward give at kinks, ties, 0, -0, the infinities and nan, in float64, with an
-upstream gradient of 1 everywhere. An elementwise function gives the same at every position of a tensor.
+upstream gradient of 1 everywhere. An elementwise function gives the same at every position of a tensor. The sign of a zero is shown where it
+goes in, not where it comes out.
 `extensor verify` holds the promised gradients (ties, kinks, guards) on your machine.
 
 The rules behind the table:
@@ -73,11 +74,12 @@ def _facts(subject: Subject, edge: Edge) -> tuple[str, str, str]:
     else:
         gradient = ", ".join(f"{name}: {_result(grad)}" for name, grad in shown)
     value = ", ".join(map(_result, outputs))
-    note = "" if edge.elementwise else f" ({edge.label})"
     given = {**dict(zip(subject.op.rule.names, call.args)), **call.kwargs}
     if subject.op.rule.variadic is not None:
         given[subject.op.rule.variadic] = call.bound[subject.op.rule.variadic]
-    return ", ".join(f"{name} = {_text(v)}" for name, v in given.items()) + note, value, gradient
+    point = ", ".join(f"{name} = {_text(v)}" for name, v in given.items())
+    note = "" if edge.label in point or edge.elementwise else f" ({edge.label})"
+    return point + note, value, gradient
 
 
 def _text(value: Any) -> str:
@@ -87,7 +89,7 @@ def _text(value: Any) -> str:
         return _text(value.tolist())
     if isinstance(value, (list, tuple)):
         inside = ", ".join(map(_text, value))
-        return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+        return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' * (len(value) == 1)})"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

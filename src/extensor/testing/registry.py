@@ -7,7 +7,7 @@ tests and the edge table all walk the same rows (:mod:`extensor.testing.samples`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -159,6 +159,23 @@ def kinks(
 ) -> tuple[Edge, ...]:
     """Edges of an elementwise function with the gradient that must come out: ``{point: gradient}``."""
     return tuple(_edge(point, options, _tuple(expect)) for point, expect in gradients.items())
+
+
+def completed(pair: Pair) -> Pair:
+    """The row with 0, -0, the infinities and nan among its edges, if it is an elementwise function of one tensor."""
+    points = [edge for edge in pair.edges if edge.elementwise]
+    if not points or any(_point(edge) is None for edge in points):
+        return pair
+    options = points[0].case.kwargs
+    known = {_point(edge) for edge in points if edge.case.kwargs == options}
+    missing = [p for p in (0.0, -0.0, float("inf"), -float("inf"), float("nan")) if repr(p) not in known]
+    return replace(pair, edges=(*pair.edges, *at(*missing, **options)))
+
+
+def _point(edge: Edge) -> str | None:
+    """The one number an edge is about, as text that tells 0 from -0; None if there are several."""
+    numbers = [value for value in edge.case.args if isinstance(value, np.ndarray)]
+    return repr(numbers[0].item()) if len(numbers) == 1 and numbers[0].ndim == 0 else None
 
 
 def ties(label: str, case: Case, *expect: Any) -> tuple[Edge, ...]:

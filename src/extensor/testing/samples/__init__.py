@@ -1,6 +1,6 @@
 """The rows of the registry, one module per family of functions."""
 
-from ..registry import Pair
+from ..registry import Pair, completed
 from . import (
     activation,
     arithmetic,
@@ -37,4 +37,4 @@ FAMILIES = (
     indexing,
 )
 
-PAIRS: dict[str, Pair] = {pair.name: pair for family in FAMILIES for pair in family.PAIRS}
+PAIRS: dict[str, Pair] = {pair.name: completed(pair) for family in FAMILIES for pair in family.PAIRS}

@@ -20,6 +20,6 @@ PAIRS = [
     Pair("round", _between_halves, _staircase),
     Pair("trunc", _between_integers, _staircase),
     Pair("square", unary(), kinks({0.0: 0.0, INF: INF, -INF: -INF, NAN: NAN})),
-    Pair("reciprocal", unary(NONZERO), kinks({0.0: -1e20, 1e-12: -1e20, -1e-12: -1e20, NAN: NAN}) + kinks({-0.0: -1e20}) + at(INF, -INF)),
+    Pair("reciprocal", unary(NONZERO), kinks({0.0: -1e20, 1e-6: -1e12, 1e-12: -1e20, -1e-12: -1e20, NAN: NAN}) + kinks({-0.0: -1e20}) + at(INF, -INF)),
     Pair("clip", unary(Domain(avoid=(-1.0, 2.0)), min=-1.0, max=2.0), kinks({-1.0: 1.0, 2.0: 1.0, -1.5: 0.0, 2.5: 0.0, INF: 0.0, -INF: 0.0, NAN: NAN}, min=-1.0, max=2.0) + kinks({0.0: 1.0, -1.0: 0.0, INF: 1.0, NAN: NAN}, min=0.0) + kinks({1.0: 0.0, NAN: NAN}, min=2.0, max=1.0)),
 ]  # fmt: skip

@@ -10,8 +10,9 @@ INF, NAN = float("inf"), float("nan")
 
 
 def _guarded(at_zero: float) -> tuple[Edge, ...]:
-    """Edges at 0, -0 and nearer to 0 than the guard, where the gradient is large and finite."""
-    return kinks({0.0: at_zero, NAN: NAN}) + kinks({-0.0: -at_zero}) + at(1e-12, -1e-12, -1.0, INF)
+    """Edges at 0, -0 and nearer to 0 than the guard, where the gradient is large and finite; outside it is exact."""
+    exact = kinks({1e-6: 1e-4 * at_zero})
+    return exact + kinks({0.0: at_zero, NAN: NAN}) + kinks({-0.0: -at_zero}) + at(1e-12, -1e-12, -1.0, INF)
 
 
 PAIRS = [
@@ -21,6 +22,6 @@ PAIRS = [
     Pair("log1p", unary(Domain(-0.6, 3.0)), kinks({0.0: 1.0, -1.0: INF, INF: 0.0, NAN: NAN}) + at(-2.0)),
     Pair("log2", unary(POSITIVE), _guarded(1e10 / math.log(2))),
     Pair("log10", unary(POSITIVE), _guarded(1e10 / math.log(10))),
-    Pair("sqrt", unary(POSITIVE), kinks({0.0: 5e9, -1.0: NAN, INF: 0.0, NAN: NAN}) + kinks({-0.0: -5e9}) + at(1e-24)),
-    Pair("rsqrt", unary(POSITIVE), kinks({0.0: -5e29, -1.0: NAN, INF: 0.0, NAN: NAN}) + kinks({-0.0: 5e29}) + at(1e-24)),
+    Pair("sqrt", unary(POSITIVE), kinks({0.0: 5e9, 1e-12: 5e5, -1.0: NAN, INF: 0.0, NAN: NAN}) + kinks({-0.0: -5e9}) + at(1e-24)),
+    Pair("rsqrt", unary(POSITIVE), kinks({0.0: -5e29, 1e-8: -5e11, -1.0: NAN, INF: 0.0, NAN: NAN}) + kinks({-0.0: 5e29}) + at(1e-24)),
 ]  # fmt: skip

@@ -96,7 +96,11 @@ PAIRS = [
     Pair("inner", _products(INNER), _NONFINITE),
     Pair("outer", _products(OUTER), ties("nan", Case(np.array([NAN]), np.array([2.0])), [2.0], [NAN])),
     Pair("tensordot", _tensordot, ties("nan", Case(np.array([NAN]), np.array([2.0]), axes=1), [2.0], [NAN])),
-    Pair("einsum", _einsum, ties("a diagonal", Case("ii", np.array([[1.0, 2.0], [3.0, 4.0]])), [[1.0, 0.0], [0.0, 1.0]])),
+    Pair(
+        "einsum", _einsum,
+        ties("a diagonal", Case("ii", np.array([[1.0, 2.0], [3.0, NAN]])), [[1.0, 0.0], [0.0, 1.0]])
+        + ties("nan", Case("i,i->", np.array([NAN]), np.array([2.0])), [2.0], [NAN]),
+    ),
     Pair("transpose", _transpose, ties("nan", Case(np.array([NAN, 1.0])), [1.0, 1.0])),
     Pair(
         "linear", _linear,
