@@ -402,8 +402,11 @@ def _to_numpy(function: str, data: Any, dtype: Any, copy: bool | None) -> np.nda
     if isinstance(data, ExTensor):
         data = data._array
     typed = _has_typed_leaf(data)
+    if isinstance(data, (np.ndarray, np.generic)):
+        _check_supported(function, data.dtype)
     try:
-        array = np.array(data, dtype=wanted, copy=copy)
+        with np.errstate(all="ignore"):  # beyond the range is inf, a nan as an int is what the processor makes of it
+            array = np.array(data, dtype=wanted, copy=copy)
     except (ValueError, OverflowError) as error:
         raise ValueError(f"[{function}] data is not a regular array of numbers: {error} ({describe(data)})") from None
     except TypeError as error:
@@ -411,11 +414,15 @@ def _to_numpy(function: str, data: Any, dtype: Any, copy: bool | None) -> np.nda
     if wanted is None and not typed and array.dtype == np.float64:
         with np.errstate(over="ignore"):  # beyond float32 is inf, as in any cast
             array = array.astype(float32)
-    if array.dtype not in SUPPORTED:
-        raise TypeError(f"[{function}] data has dtype {array.dtype}, which is not a number type of ExTensor")
+    _check_supported(function, array.dtype)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     return array if type(array) is np.ndarray else array.view(np.ndarray)
+
+
+def _check_supported(function: str, dtype: np.dtype[Any]) -> None:
+    if dtype not in SUPPORTED:
+        raise TypeError(f"[{function}] data has dtype {dtype}, which is not a number type of ExTensor")
 
 
 def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> ExTensor:
@@ -433,6 +440,8 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> ExTenso
         tensor([1. , 2.5], shape=(2,), dtype=float32)
     """
     array = _to_numpy("tensor", data, dtype, copy=True)
+    if not isinstance(requires_grad, (bool, np.bool_)):
+        raise TypeError(f"[tensor] requires_grad must be True or False, got {describe(requires_grad)}")
     if requires_grad and array.dtype.kind in "biu":
         raise TypeError(f"[tensor] requires_grad needs a floating dtype, got {array.dtype}; pass dtype=extensor.float32")
     return ExTensor(np.ascontiguousarray(array).reshape(array.shape), bool(requires_grad))

@@ -125,7 +125,9 @@ def _slopes_shape(function: str, x: Shape, alpha: Shape) -> Shape:
 def _slopes(function: str, x: ExTensor, alpha: Any) -> ExTensor:
     """``alpha`` as a tensor that broadcasts to x."""
     if type(alpha) in Scalar:
-        return ExTensor(np.asarray(_finite(function, "alpha", alpha), x.dtype))
+        slope = np.asarray(_finite(function, "alpha", alpha))
+        with np.errstate(over="ignore"):  # beyond the dtype is inf, as in any cast
+            return ExTensor(slope.astype(x.dtype))
     found = as_floating(function, "alpha", alpha)
     return ExTensor(found._array.reshape(_slopes_shape(function, x.shape, found.shape)))
 
