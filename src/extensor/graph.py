@@ -29,7 +29,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -62,7 +61,7 @@ except ImportError:
 
 __all__ = ["Node", "Op", "differentiable", "fused", "is_recording", "no_grad", "observe"]
 
-_PACKAGE = str(Path(__file__).parent) + os.sep
+_PACKAGE = os.path.dirname(__file__) + os.sep
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -462,6 +461,16 @@ def differentiable(
         backward: the gradient. Takes ``grad_output`` and then, by the forward's names, what it needs
             (``output`` is the forward's result). Left out, it is ``<name>_backward`` of the same module.
         mirrored: an argument whose gradient is minus that of the first (losses of a difference).
+
+    Example:
+        >>> import extensor as et
+        >>> def cube_backward(grad_output, x):
+        ...     return 3 * grad_output * x**2
+        >>> @et.differentiable(backward=cube_backward)
+        ... def cube(x):
+        ...     return x**3
+        >>> et.grad(cube)(et.tensor(2.0)).item()
+        12.0
     """
 
     def decorate(fn: F) -> F:

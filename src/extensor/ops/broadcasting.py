@@ -78,7 +78,13 @@ def sum_to_shape(grad: ExTensor, shape: TensorOrShape) -> ExTensor:
 
 
 def sum_to_shape_backward(grad_output: ExTensor, grad: TensorOrShape) -> ExTensor:
-    """Gradient of :func:`sum_to_shape`: broadcast back.   dx = broadcast_to(dy, x.shape)"""
+    """Gradient of :func:`sum_to_shape`: broadcast back.   dx = broadcast_to(dy, x.shape)
+
+    Example:
+        >>> import extensor as et
+        >>> et.sum_to_shape_backward(et.tensor([1.0, 2.0]), (2, 2)).tolist()
+        [[1.0, 2.0], [1.0, 2.0]]
+    """
     shape = shape_of("sum_to_shape_backward", "grad", grad)
     grad_output = as_floating("sum_to_shape_backward", "grad_output", grad_output)
     _check_target("sum_to_shape_backward", shape, grad_output.shape)
@@ -103,7 +109,13 @@ def broadcast_to(x: ExTensor, shape: Any) -> ExTensor:
 
 
 def broadcast_to_backward(grad_output: ExTensor, x: TensorOrShape) -> ExTensor:
-    """Gradient of :func:`broadcast_to`: sum over what was repeated.   dx = sum_to_shape(dy, x.shape)"""
+    """Gradient of :func:`broadcast_to`: sum over what was repeated.   dx = sum_to_shape(dy, x.shape)
+
+    Example:
+        >>> import extensor as et
+        >>> et.broadcast_to_backward(et.ones((3, 2)), (2,)).tolist()
+        [3.0, 3.0]
+    """
     shape = shape_of("broadcast_to_backward", "x", x)
     grad_output = as_floating("broadcast_to_backward", "grad_output", grad_output)
     _check_target("broadcast_to_backward", grad_output.shape, shape)
