@@ -12,10 +12,10 @@ _REASONS: dict[str, str] = {
     "returns positions or counts": "argmax argmin argsort count_nonzero",
     "computes with shapes": "broadcast_shapes are_shapes_broadcastable",
     "differentiates other functions": "grad value_and_grad vjp jvp jacobian hessian hvp checkpoint "
-    "checkpoint_sequential differentiable no_grad detect_anomaly is_recording",
+    "checkpoint_sequential differentiable no_grad detect_anomaly",
     "explains what was recorded": "backward_source draw_graph explain",
-    "updates parameters after the gradients are known": "sgd_step clip_grad_norm clip_grad_value",
-    "concerns the machine": "show_config set_num_threads get_num_threads seed",
+    "updates parameters after the gradients are known": "sgd_step",
+    "concerns the machine": "show_config set_num_threads get_num_threads",
 }
 
 NOT_DIFFERENTIABLE: dict[str, str] = {

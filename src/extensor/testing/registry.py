@@ -70,7 +70,7 @@ class Draw:
             else np.swapaxes(np.swapaxes(wide, 0, 1).copy(), 0, 1)
         )
 
-    def integers(self, low: int, high: int, shape: Sequence[int] | int) -> np.ndarray:
+    def integers(self, low: int, high: int, shape: Sequence[int] | np.ndarray | int) -> np.ndarray:
         """Whole numbers in [low, high)."""
         return self.rng.integers(low, high, shape)
 

@@ -111,7 +111,7 @@ def library_subjects() -> list[Subject]:
 
 
 def verify(
-    subjects: Iterable[Subject],
+    subjects: Iterable[Subject] | None = None,
     dtypes: Sequence[str] = ("float64", "float32", "float16"),
     seed: int = 0,
     order: int = 1,
@@ -119,18 +119,18 @@ def verify(
     """Verify pairs one after the other.
 
     Args:
-        subjects: what to verify; :func:`library_subjects` for all of ExTensor.
+        subjects: what to verify; None is all of ExTensor (:func:`library_subjects`).
         dtypes: names of floating dtypes. The float64 gradient is what the others are compared with.
         seed: of the sample inputs and upstream gradients. A pair's draws do not depend on the others.
         order: 2 differentiates the backward functions themselves, in float64, instead of the forwards.
 
     Example:
-        >>> from extensor.testing.verifier import library_subjects, verify
-        >>> verdict = next(verify(library_subjects()))
+        >>> from extensor.testing import verify
+        >>> verdict = next(verify())
         >>> verdict.name, verdict.passed
         ('add', True)
     """
-    for subject in subjects:
+    for subject in library_subjects() if subjects is None else subjects:
         yield _Examination(subject, [DTYPES[name] for name in dtypes], seed).run(order)
 
 
