@@ -13,6 +13,9 @@ namespace nb = nanobind;
 namespace extensor {
 
 void bind_elementwise(PyObject* kernels);
+void bind_matmul(PyObject* kernels);
+void bind_reduce(PyObject* kernels);
+void bind_softmax(PyObject* kernels);
 bool bind_recorder(PyObject* module);
 
 }  // namespace extensor
@@ -33,5 +36,8 @@ NB_MODULE(_native, m) {
 
   nb::dict kernels;
   bind_elementwise(kernels.ptr());
+  bind_matmul(kernels.ptr());
+  bind_reduce(kernels.ptr());
+  bind_softmax(kernels.ptr());
   m.attr("kernels") = kernels;
 }

@@ -6,7 +6,7 @@
 // so the bits of a product depend on its size alone, never on how C is cut up between threads.
 #pragma once
 
-#include "core/simd.hpp"
+#include "core/partial.hpp"
 #include "kernels/matmul/matmul.hpp"
 
 namespace extensor::EXTENSOR_ISA {
@@ -19,23 +19,6 @@ constexpr int panel_width = 2 * Vec<T>::lanes;
 template <class T>
 EXTENSOR_INLINE Vec<T> broadcast(T value) {
   return value - typename Vec<T>::Raw{};  // x - 0 is x for every x, -0 and nan included
-}
-
-// The first `count` lanes; the others are 0. Never touches memory behind them.
-template <class T>
-EXTENSOR_INLINE Vec<T> load_first(const T* from, int count) {
-  if (count == Vec<T>::lanes) return load(from);
-  T lanes[Vec<T>::lanes] = {};
-  for (int i = 0; i < count; ++i) lanes[i] = from[i];
-  return load(lanes);
-}
-
-template <class T>
-EXTENSOR_INLINE void store_first(T* to, Vec<T> value, int count) {
-  if (count == Vec<T>::lanes) return store(to, value);
-  T lanes[Vec<T>::lanes];
-  store(lanes, value);
-  for (int i = 0; i < count; ++i) to[i] = lanes[i];
 }
 
 template <class T>

@@ -1,0 +1,345 @@
+// Matrix products as Python functions.
+#include <initializer_list>
+
+#include "bindings/half.hpp"
+#include "kernels/matmul/matmul.hpp"
+#include "kernels/reduce/reduce.hpp"
+
+namespace extensor {
+namespace {
+
+PyArrayObject* as_array(PyObject* object) {
+  return PyArray_Check(object) ? reinterpret_cast<PyArrayObject*>(object) : nullptr;
+}
+
+// Float32 or float64, and laid out so that strides count whole elements.
+bool is_covered(PyArrayObject* array, DType dtype) {
+  if (array == nullptr || dtype_of(array) != dtype || !is_readable(array)) return false;
+  const npy_intp size = npy_intp(item_size(dtype));
+  for (int axis = 0; axis < PyArray_NDIM(array); ++axis)
+    if (PyArray_STRIDE(array, axis) % size != 0) return false;
+  return true;
+}
+
+// One operand as a stack of matrices: strides count elements.
+struct Stack {
+  const char* data;
+  int64_t rows, columns, row, column;
+  int batch_ndim;
+  npy_intp batch_shape[NPY_MAXDIMS], batch[NPY_MAXDIMS];
+
+  Stack transposed() const {
+    Stack other = *this;
+    other.rows = columns, other.columns = rows, other.row = column, other.column = row;
+    return other;
+  }
+};
+
+// A vector on the left of a product is a row, on the right a column.
+Stack stack_of(PyArrayObject* array, bool vector_is_column) {
+  Stack stack;
+  const npy_intp size = PyArray_ITEMSIZE(array);
+  const int ndim = PyArray_NDIM(array);
+  stack.data = PyArray_BYTES(array);
+  stack.rows = stack.columns = stack.row = stack.column = 1;
+  if (ndim == 1) {
+    (vector_is_column ? stack.rows : stack.columns) = PyArray_DIM(array, 0);
+    (vector_is_column ? stack.row : stack.column) = PyArray_STRIDE(array, 0) / size;
+  } else {
+    stack.rows = PyArray_DIM(array, ndim - 2), stack.columns = PyArray_DIM(array, ndim - 1);
+    stack.row = PyArray_STRIDE(array, ndim - 2) / size, stack.column = PyArray_STRIDE(array, ndim - 1) / size;
+  }
+  // The stride of an axis of length 1 means nothing; as if dense it leads to the fast ways.
+  if (stack.columns == 1) stack.column = 1;
+  if (stack.rows == 1) stack.row = stack.columns;
+  stack.batch_ndim = ndim > 2 ? ndim - 2 : 0;
+  for (int axis = 0; axis < stack.batch_ndim; ++axis) {
+    stack.batch_shape[axis] = PyArray_DIM(array, axis);
+    stack.batch[axis] = PyArray_STRIDE(array, axis) / size;
+  }
+  return stack;
+}
+
+// The batch axes become rows if their strides continue those of the rows. False if they do not.
+bool merge_batch_into_rows(Stack& stack) {
+  int64_t rows = stack.rows, row = stack.row;
+  for (int axis = stack.batch_ndim - 1; axis >= 0; --axis) {
+    if (stack.batch_shape[axis] == 1) continue;
+    if (rows == 1) row = stack.batch[axis];
+    else if (stack.batch[axis] != rows * row) return false;
+    rows *= stack.batch_shape[axis];
+  }
+  stack.rows = rows, stack.row = row, stack.batch_ndim = 0;
+  return true;
+}
+
+int64_t batch_size(const Stack& stack) {
+  int64_t size = 1;
+  for (int axis = 0; axis < stack.batch_ndim; ++axis) size *= stack.batch_shape[axis];
+  return size;
+}
+
+// Gives `stack` the batch axes of `shape`, to which its own broadcast, with stride 0 where it is repeated.
+void broadcast_batch(Stack& stack, int ndim, const npy_intp* shape) {
+  const int missing = ndim - stack.batch_ndim;
+  for (int axis = ndim - 1; axis >= 0; --axis) {
+    const npy_intp length = axis < missing ? 1 : stack.batch_shape[axis - missing];
+    stack.batch[axis] = length == 1 ? 0 : stack.batch[axis - missing];
+    stack.batch_shape[axis] = shape[axis];
+  }
+  stack.batch_ndim = ndim;
+}
+
+template <class T>
+struct Extras {
+  const T* column_bias = nullptr;
+  Activation activation = Activation::none;
+};
+
+// out[batch] = a[batch] @ b[batch]; `out` is dense.
+template <class T>
+void multiply_stacks(const Stack& a, const Stack& b, int ndim, const npy_intp* shape, T* out, const Extras<T>& extras) {
+  Product<T> product{a.rows, b.columns, a.columns, reinterpret_cast<const T*>(a.data), a.row, a.column,
+                     reinterpret_cast<const T*>(b.data), b.row, b.column, out, b.columns};
+  product.column_bias = extras.column_bias;
+  product.activation = extras.activation;
+  // As many of the inner batch axes as have one common step go into one call.
+  Batch<T> batch;
+  batch.c = a.rows * b.columns;
+  int outer = ndim;
+  for (; outer > 0; --outer) {
+    const int axis = outer - 1;
+    if (shape[axis] == 1) continue;
+    if (batch.count == 1) batch.a = a.batch[axis], batch.b = b.batch[axis];
+    else if (a.batch[axis] != batch.a * batch.count || b.batch[axis] != batch.b * batch.count) break;
+    batch.count *= shape[axis];
+  }
+  int64_t repeats = 1;
+  for (int axis = 0; axis < outer; ++axis) repeats *= shape[axis];
+  npy_intp position[NPY_MAXDIMS] = {};
+  for (int64_t i = 0; i < repeats; ++i) {
+    matmul(product, batch);
+    product.c += batch.count * batch.c;
+    for (int axis = outer - 1; axis >= 0; --axis) {
+      product.a += a.batch[axis], product.b += b.batch[axis];
+      if (++position[axis] < shape[axis]) break;
+      product.a -= shape[axis] * a.batch[axis], product.b -= shape[axis] * b.batch[axis];
+      position[axis] = 0;
+    }
+  }
+}
+
+// A new array of `shape` that holds a @ b over the batch axes of `shape` (its first `batch_ndim` axes).
+PyArrayObject* new_product(DType dtype, Stack a, Stack b, int ndim, const npy_intp* shape, int batch_ndim,
+                           const void* column_bias = nullptr, Activation activation = Activation::none) {
+  PyArrayObject* out = new_array(dtype, ndim, shape);
+  if (out == nullptr || PyArray_SIZE(out) == 0) return out;
+  // One B for all of A's matrices: one tall product.
+  if (batch_size(b) == 1 && merge_batch_into_rows(a)) b.batch_ndim = batch_ndim = 0;
+  broadcast_batch(a, batch_ndim, shape);
+  broadcast_batch(b, batch_ndim, shape);
+  int64_t count = 1;
+  for (int axis = 0; axis < batch_ndim; ++axis) count *= shape[axis];
+  const bool single = dtype == DType::float32;
+  const double ns = single ? product_ns<float>(a.rows, b.columns, a.columns) : product_ns<double>(a.rows, b.columns, a.columns);
+  MaybeReleaseGil unlocked(ns * double(count));
+  if (single)
+    multiply_stacks<float>(a, b, batch_ndim, shape, static_cast<float*>(PyArray_DATA(out)),
+                           {static_cast<const float*>(column_bias), activation});
+  else
+    multiply_stacks<double>(a, b, batch_ndim, shape, static_cast<double*>(PyArray_DATA(out)),
+                            {static_cast<const double*>(column_bias), activation});
+  return out;
+}
+
+bool broadcast_shapes(const Stack& a, const Stack& b, int& ndim, npy_intp* shape) {
+  ndim = a.batch_ndim > b.batch_ndim ? a.batch_ndim : b.batch_ndim;
+  for (int axis = 0; axis < ndim; ++axis) {
+    const int from_a = axis - (ndim - a.batch_ndim), from_b = axis - (ndim - b.batch_ndim);
+    const npy_intp left = from_a < 0 ? 1 : a.batch_shape[from_a], right = from_b < 0 ? 1 : b.batch_shape[from_b];
+    if (left != right && left != 1 && right != 1) return false;
+    shape[axis] = left == 1 ? right : left;
+  }
+  return true;
+}
+
+PyObject* call_matmul(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  if (count != 2) return not_covered();
+  PyArrayObject* a = as_array(args[0]);
+  PyArrayObject* b = as_array(args[1]);
+  if (a == nullptr || b == nullptr || PyArray_NDIM(a) == 0 || PyArray_NDIM(b) == 0) return not_covered();
+  const DType dtype = dtype_of(a);
+  if (dtype != DType::float32 && dtype != DType::float64) return call_widened(call_matmul, self, args, count);
+  if (!is_covered(a, dtype) || !is_covered(b, dtype)) return not_covered();
+  const Stack left = stack_of(a, false), right = stack_of(b, true);
+  npy_intp shape[NPY_MAXDIMS + 2];
+  int batch_ndim;
+  if (left.columns != right.rows || !broadcast_shapes(left, right, batch_ndim, shape)) return not_covered();
+  int ndim = batch_ndim;
+  if (PyArray_NDIM(a) > 1) shape[ndim++] = left.rows;
+  if (PyArray_NDIM(b) > 1) shape[ndim++] = right.columns;
+  return reinterpret_cast<PyObject*>(new_product(dtype, left, right, ndim, shape, batch_ndim));
+}
+
+PyObject* call_outer(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  if (count != 2) return not_covered();
+  PyArrayObject* a = as_array(args[0]);
+  PyArrayObject* b = as_array(args[1]);
+  if (a == nullptr || b == nullptr || PyArray_NDIM(a) != 1 || PyArray_NDIM(b) != 1) return not_covered();
+  const DType dtype = dtype_of(a);
+  if (dtype != DType::float32 && dtype != DType::float64) return call_widened(call_outer, self, args, count);
+  if (!is_covered(a, dtype) || !is_covered(b, dtype)) return not_covered();
+  const npy_intp shape[] = {PyArray_DIM(a, 0), PyArray_DIM(b, 0)};
+  return reinterpret_cast<PyObject*>(new_product(dtype, stack_of(a, true), stack_of(b, false), 2, shape, 0));
+}
+
+// x as a matrix of rows, copied if its leading axes do not follow each other, or if it is to be dense along one
+// side and is not. `holder` owns the copy.
+bool rows_of(PyArrayObject* array, Stack& rows, PyObject*& holder, bool dense = false) {
+  holder = nullptr;
+  rows = stack_of(array, false);
+  if (merge_batch_into_rows(rows) && (!dense || rows.row == 1 || rows.column == 1)) return true;
+  holder = PyArray_NewCopy(array, NPY_CORDER);
+  if (holder == nullptr) return false;
+  rows = stack_of(reinterpret_cast<PyArrayObject*>(holder), false);
+  return merge_batch_into_rows(rows);
+}
+
+// y = x @ weight.T + bias; with "relu" as a fourth argument, max(y, 0) of it.
+PyObject* call_linear(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  if (count != 3 && count != 4) return not_covered();
+  if (count == 4 && (!PyUnicode_Check(args[3]) || PyUnicode_CompareWithASCIIString(args[3], "relu") != 0)) return not_covered();
+  PyArrayObject* x = as_array(args[0]);
+  PyArrayObject* weight = as_array(args[1]);
+  PyArrayObject* bias = as_array(args[2]);
+  if (x == nullptr || weight == nullptr || PyArray_NDIM(x) < 1 || PyArray_NDIM(weight) != 2) return not_covered();
+  if (bias == nullptr && args[2] != Py_None) return not_covered();
+  const DType dtype = dtype_of(x);
+  if (dtype != DType::float32 && dtype != DType::float64) return call_widened(call_linear, self, args, count);
+  const int ndim = PyArray_NDIM(x);
+  if (!is_covered(x, dtype) || !is_covered(weight, dtype) || PyArray_DIM(x, ndim - 1) != PyArray_DIM(weight, 1)) return not_covered();
+  if (bias != nullptr && (!is_covered(bias, dtype) || PyArray_NDIM(bias) != 1 || !PyArray_IS_C_CONTIGUOUS(bias) ||
+                          PyArray_DIM(bias, 0) != PyArray_DIM(weight, 0)))
+    return not_covered();
+  Stack rows;
+  PyObject* holder;
+  if (!rows_of(x, rows, holder)) return nullptr;
+  npy_intp shape[NPY_MAXDIMS];
+  for (int axis = 0; axis < ndim - 1; ++axis) shape[axis] = PyArray_DIM(x, axis);
+  shape[ndim - 1] = PyArray_DIM(weight, 0);
+  PyArrayObject* out = new_product(dtype, rows, stack_of(weight, false).transposed(), ndim, shape, 0,
+                                   bias == nullptr ? nullptr : PyArray_DATA(bias),
+                                   count == 4 ? Activation::relu : Activation::none);
+  Py_XDECREF(holder);
+  return reinterpret_cast<PyObject*>(out);
+}
+
+bool needs_item(PyObject* needs, Py_ssize_t i) { return PyObject_IsTrue(PyTuple_GET_ITEM(needs, i)) == 1; }
+
+// A tuple of new references; takes over the items. nullptr as soon as one of them is.
+PyObject* tuple_of(std::initializer_list<PyObject*> items) {
+  bool complete = true;
+  for (PyObject* item : items) complete = complete && item != nullptr;
+  PyObject* tuple = complete ? PyTuple_New(Py_ssize_t(items.size())) : nullptr;
+  Py_ssize_t i = 0;
+  for (PyObject* item : items) {
+    if (tuple != nullptr) PyTuple_SET_ITEM(tuple, i++, item);
+    else Py_XDECREF(item);
+  }
+  return tuple;
+}
+
+// The sum of the rows of a matrix. It is dense along one side.
+void sum_rows(DType dtype, const Stack& matrix, void* out) {
+  ReduceLayout layout;
+  if (matrix.column == 1) {
+    layout.length = matrix.rows, layout.length_stride = matrix.row, layout.inner = matrix.columns;
+  } else {
+    layout.outer = matrix.columns, layout.outer_stride = matrix.column, layout.length = matrix.rows;
+  }
+  reduce(dtype, Reduction::sum, layout, matrix.data, out);
+}
+
+// (g @ weight, rows(g).T @ rows(x), the sum of rows(g)), each None where it is not needed.
+PyObject* call_linear_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  if (count != 4 || !PyTuple_Check(args[3]) || PyTuple_GET_SIZE(args[3]) != 3) return not_covered();
+  PyArrayObject* g = as_array(args[0]);
+  PyArrayObject* x = as_array(args[1]);
+  PyArrayObject* weight = as_array(args[2]);
+  if (g == nullptr || x == nullptr || weight == nullptr || PyArray_NDIM(weight) != 2) return not_covered();
+  const DType dtype = dtype_of(g);
+  if (dtype != DType::float32 && dtype != DType::float64) return call_widened(call_linear_backward, self, args, count);
+  const int ndim = PyArray_NDIM(x);
+  if (!is_covered(g, dtype) || !is_covered(x, dtype) || !is_covered(weight, dtype) || ndim < 1 || PyArray_NDIM(g) != ndim ||
+      PyArray_DIM(g, ndim - 1) != PyArray_DIM(weight, 0) || PyArray_DIM(x, ndim - 1) != PyArray_DIM(weight, 1))
+    return not_covered();
+  for (int axis = 0; axis < ndim - 1; ++axis)
+    if (PyArray_DIM(g, axis) != PyArray_DIM(x, axis)) return not_covered();
+  Stack g_rows, x_rows;
+  PyObject *g_holder, *x_holder;
+  if (!rows_of(g, g_rows, g_holder, true)) return nullptr;
+  if (!rows_of(x, x_rows, x_holder)) {
+    Py_XDECREF(g_holder);
+    return nullptr;
+  }
+  PyObject *grad_x = Py_NewRef(Py_None), *grad_weight = Py_NewRef(Py_None), *grad_bias = Py_NewRef(Py_None);
+  if (needs_item(args[3], 0))
+    Py_SETREF(grad_x, reinterpret_cast<PyObject*>(new_product(dtype, g_rows, stack_of(weight, false), ndim, PyArray_DIMS(x), 0)));
+  if (needs_item(args[3], 1))
+    Py_SETREF(grad_weight, reinterpret_cast<PyObject*>(new_product(dtype, g_rows.transposed(), x_rows, 2, PyArray_DIMS(weight), 0)));
+  if (needs_item(args[3], 2)) {
+    PyArrayObject* sums = new_array(dtype, 1, PyArray_DIMS(weight));
+    if (sums != nullptr) sum_rows(dtype, g_rows, PyArray_DATA(sums));
+    Py_SETREF(grad_bias, reinterpret_cast<PyObject*>(sums));
+  }
+  Py_XDECREF(g_holder);
+  Py_XDECREF(x_holder);
+  return tuple_of({grad_x, grad_weight, grad_bias});
+}
+
+// (g @ b.T, a.T @ g) for matrices, stacks of the same batch shape, and a batch of A's with one B.
+PyObject* call_matmul_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  if (count != 4 || !PyTuple_Check(args[3]) || PyTuple_GET_SIZE(args[3]) != 2) return not_covered();
+  PyArrayObject* g = as_array(args[0]);
+  PyArrayObject* a = as_array(args[1]);
+  PyArrayObject* b = as_array(args[2]);
+  if (g == nullptr || a == nullptr || b == nullptr) return not_covered();
+  const DType dtype = dtype_of(g);
+  if (dtype != DType::float32 && dtype != DType::float64) return call_widened(call_matmul_backward, self, args, count);
+  const int a_ndim = PyArray_NDIM(a), b_ndim = PyArray_NDIM(b);
+  if (!is_covered(g, dtype) || !is_covered(a, dtype) || !is_covered(b, dtype)) return not_covered();
+  if (a_ndim < 2 || b_ndim < 2 || PyArray_NDIM(g) != a_ndim || (b_ndim != a_ndim && b_ndim != 2)) return not_covered();
+  for (int axis = 0; axis < a_ndim - 2; ++axis)
+    if (PyArray_DIM(a, axis) != PyArray_DIM(g, axis) || (b_ndim > 2 && PyArray_DIM(a, axis) != PyArray_DIM(b, axis))) return not_covered();
+  const Stack upstream = stack_of(g, false), left = stack_of(a, false), right = stack_of(b, true);
+  if (upstream.rows != left.rows || upstream.columns != right.columns || left.columns != right.rows) return not_covered();
+  PyObject *grad_a = Py_NewRef(Py_None), *grad_b = Py_NewRef(Py_None);
+  if (needs_item(args[3], 0))
+    Py_SETREF(grad_a, reinterpret_cast<PyObject*>(new_product(dtype, upstream, right.transposed(), a_ndim, PyArray_DIMS(a), a_ndim - 2)));
+  if (needs_item(args[3], 1)) {
+    if (b_ndim == 2) {
+      Stack g_rows, a_rows;
+      PyObject *g_holder = nullptr, *a_holder = nullptr, *product = nullptr;
+      if (rows_of(g, g_rows, g_holder) && rows_of(a, a_rows, a_holder))
+        product = reinterpret_cast<PyObject*>(new_product(dtype, a_rows.transposed(), g_rows, 2, PyArray_DIMS(b), 0));
+      Py_XDECREF(g_holder);
+      Py_XDECREF(a_holder);
+      Py_SETREF(grad_b, product);
+    } else {
+      Py_SETREF(grad_b, reinterpret_cast<PyObject*>(new_product(dtype, left.transposed(), upstream, b_ndim, PyArray_DIMS(b), b_ndim - 2)));
+    }
+  }
+  return tuple_of({grad_a, grad_b});
+}
+
+}  // namespace
+
+void bind_matmul(PyObject* kernels) {
+  add_kernel(kernels, "matmul", call_matmul);
+  add_kernel(kernels, "matmul_backward", call_matmul_backward);
+  add_kernel(kernels, "outer", call_outer);
+  add_kernel(kernels, "linear", call_linear);
+  add_kernel(kernels, "linear_backward", call_linear_backward);
+}
+
+}  // namespace extensor
