@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from . import random
-from .dtypes import float32
+from .dtypes import as_dtype, float32
 from .errors import describe
 from .ops import creation
 from .ops._checks import as_number, as_shape
@@ -185,9 +185,13 @@ def orthogonal(shape: Any, gain: Any = 1.0, *, rng: Rng, dtype: Any = float32) -
     lengths, _, _ = _fans("orthogonal", shape)
     factor, source = as_number("orthogonal", "gain", gain), as_generator("orthogonal", rng)
     rows, columns = lengths[0], math.prod(lengths[1:])
-    q, r = np.linalg.qr(source.standard_normal((max(rows, columns), min(rows, columns))))
-    q = q * np.where(np.diagonal(r) < 0, -1.0, 1.0)
-    return drawn(factor * (q if rows >= columns else q.T).reshape(lengths), floating("orthogonal", dtype))
+
+    def draw() -> np.ndarray:
+        q, r = np.linalg.qr(source.standard_normal((max(rows, columns), min(rows, columns))))
+        q = q * np.where(np.diagonal(r) < 0, -1.0, 1.0)
+        return factor * (q if rows >= columns else q.T).reshape(lengths)
+
+    return drawn("orthogonal", draw, floating("orthogonal", dtype))
 
 
 def truncated_normal(
@@ -226,8 +230,12 @@ def truncated_normal(
         )
     if not low < high:
         raise ValueError(f"[truncated_normal] a must lie below b, got a={low} and b={high}")
-    z = _standard_truncated(source, math.prod(lengths), (low - centre) / spread, (high - centre) / spread)
-    return drawn((centre + spread * z).clip(low, high).reshape(lengths), floating("truncated_normal", dtype))
+
+    def draw() -> np.ndarray:
+        z = _standard_truncated(source, math.prod(lengths), (low - centre) / spread, (high - centre) / spread)
+        return (centre + spread * z).clip(low, high).reshape(lengths)
+
+    return drawn("truncated_normal", draw, floating("truncated_normal", dtype))
 
 
 def _standard_truncated(source: np.random.Generator, count: int, low: float, high: float) -> np.ndarray:
@@ -276,7 +284,8 @@ def constant(shape: Any, value: Any, *, dtype: Any = float32) -> ExTensor:
         >>> et.init.constant((2,), 0.5).tolist()
         [0.5, 0.5]
     """
-    return creation.full(shape, value, dtype)
+    lengths = as_shape("constant", "shape", shape)
+    return creation.filled("constant", lengths, value, as_dtype("constant", dtype))
 
 
 def zeros(shape: Any, *, dtype: Any = float32) -> ExTensor:

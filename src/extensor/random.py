@@ -13,7 +13,7 @@ Numbers are drawn in float64 and rounded once: another dtype gives the same numb
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -104,10 +104,40 @@ def _finite(function: str, name: str, value: Any) -> float:
     return number
 
 
-def drawn(array: Any, dtype: np.dtype[Any]) -> ExTensor:
-    """Freshly drawn numbers as a tensor, rounded to ``dtype``."""
+def drawn(function: str, draw: Callable[[], Any], dtype: np.dtype[Any]) -> ExTensor:
+    """What ``draw()`` draws, rounded to ``dtype``."""
+    try:
+        array = np.asarray(draw())
+    except (MemoryError, ValueError) as error:
+        raise ValueError(f"[{function}] the tensor cannot be made: {error}") from None
     with np.errstate(over="ignore"):  # a number beyond float16 is inf, as in any cast
-        return ExTensor(np.asarray(array).astype(dtype, copy=False))
+        return ExTensor(array.astype(dtype, copy=False))
+
+
+def draw_normal(function: str, rng: Any, shape: Any, mean: Any, std: Any, dtype: Any) -> ExTensor:
+    """:func:`normal`, for the function that its errors name."""
+    source, lengths = as_generator(function, rng), as_shape(function, "shape", shape)
+    centre, spread = _finite(function, "mean", mean), _finite(function, "std", std)
+    if spread < 0:
+        raise ValueError(f"[{function}] std must not be negative, got {spread}")
+    wanted = floating(function, dtype)
+    return drawn(function, lambda: centre + spread * source.standard_normal(lengths), wanted)
+
+
+def draw_uniform(function: str, rng: Any, shape: Any, low: Any, high: Any, dtype: Any) -> ExTensor:
+    """:func:`uniform`, for the function that its errors name."""
+    source, lengths = as_generator(function, rng), as_shape(function, "shape", shape)
+    start, end = _finite(function, "low", low), _finite(function, "high", high)
+    if not 0 <= end - start < float("inf"):
+        raise ValueError(f"[{function}] high must not be below low, got low={start} and high={end}")
+    wanted = floating(function, dtype)
+    found = drawn(function, lambda: start + (end - start) * source.random(lengths), wanted)
+    if start == end:
+        return found
+    # rounding to the dtype may reach the end; the last number before it stands for those
+    with np.errstate(over="ignore"):
+        last = np.nextafter(np.asarray(end).astype(wanted), np.asarray(start).astype(wanted))
+    return ExTensor(np.asarray(np.minimum(found.numpy(), last)))
 
 
 def normal(rng: Rng, shape: Any, mean: Any = 0.0, std: Any = 1.0, dtype: Any = float32) -> ExTensor:
@@ -128,19 +158,6 @@ def normal(rng: Rng, shape: Any, mean: Any = 0.0, std: Any = 1.0, dtype: Any = f
     return draw_normal("normal", rng, shape, mean, std, dtype)
 
 
-def draw_normal(function: str, rng: Any, shape: Any, mean: Any, std: Any, dtype: Any) -> ExTensor:
-    """:func:`normal` on behalf of another function, which its errors name."""
-    source, lengths, wanted = (
-        as_generator(function, rng),
-        as_shape(function, "shape", shape),
-        floating(function, dtype),
-    )
-    centre, spread = _finite(function, "mean", mean), _finite(function, "std", std)
-    if spread < 0:
-        raise ValueError(f"[{function}] std must not be negative, got {spread}")
-    return drawn(centre + spread * source.standard_normal(lengths), wanted)
-
-
 def uniform(rng: Rng, shape: Any, low: Any = 0.0, high: Any = 1.0, dtype: Any = float32) -> ExTensor:
     """Numbers evenly spread over ``low <= y < high``.
 
@@ -158,24 +175,6 @@ def uniform(rng: Rng, shape: Any, low: Any = 0.0, high: Any = 1.0, dtype: Any = 
         True
     """
     return draw_uniform("uniform", rng, shape, low, high, dtype)
-
-
-def draw_uniform(function: str, rng: Any, shape: Any, low: Any, high: Any, dtype: Any) -> ExTensor:
-    """:func:`uniform` on behalf of another function, which its errors name."""
-    source, lengths, wanted = (
-        as_generator(function, rng),
-        as_shape(function, "shape", shape),
-        floating(function, dtype),
-    )
-    start, end = _finite(function, "low", low), _finite(function, "high", high)
-    if not 0 <= end - start < float("inf"):
-        raise ValueError(f"[{function}] high must not be below low, got low={start} and high={end}")
-    found = drawn(start + (end - start) * source.random(lengths), wanted)
-    if start == end:
-        return found
-    # rounding to the dtype may reach the end; the last number before it stands for those
-    last = np.nextafter(np.asarray(end, wanted), np.asarray(start, wanted))
-    return ExTensor(np.minimum(found.numpy(), last))
 
 
 def integers(rng: Rng, low: Any, high: Any, shape: Any, dtype: Any = int64) -> ExTensor:
@@ -202,7 +201,7 @@ def integers(rng: Rng, low: Any, high: Any, shape: Any, dtype: Any = int64) -> E
     if not start < end or start < bounds.min or end > bounds.max + 1:
         raise ValueError(f"[integers] needs low < high within {wanted}, got low={start} and high={end}")
     wide = np.uint64 if wanted == np.uint64 else np.int64
-    return drawn(source.integers(start, end, lengths, dtype=wide), wanted)
+    return drawn("integers", lambda: source.integers(start, end, lengths, dtype=wide), wanted)
 
 
 def bernoulli(rng: Rng, p: Any, shape: Any, dtype: Any = bool_) -> ExTensor:
@@ -231,7 +230,8 @@ def bernoulli(rng: Rng, p: Any, shape: Any, dtype: Any = bool_) -> ExTensor:
         chance = np.broadcast_to(chance, lengths)
     except ValueError:
         raise ValueError(f"[bernoulli] p of shape {chance.shape} does not broadcast to {lengths}") from None
-    return drawn(source.random(lengths) < chance.astype(float64), as_dtype("bernoulli", dtype))
+    wanted = as_dtype("bernoulli", dtype)
+    return drawn("bernoulli", lambda: source.random(lengths) < chance.astype(float64), wanted)
 
 
 def permutation(rng: Rng, n: Any) -> ExTensor:
@@ -245,4 +245,5 @@ def permutation(rng: Rng, n: Any) -> ExTensor:
     count = as_int("permutation", "n", n)
     if count < 0:
         raise ValueError(f"[permutation] n must not be negative, got {count}")
-    return drawn(as_generator("permutation", rng).permutation(count), int64)
+    source = as_generator("permutation", rng)
+    return drawn("permutation", lambda: source.permutation(count), int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,6 @@ import numpy as np
 from .. import kernels
 from ..dtypes import as_dtype, bool_, float32, int64
 from ..graph import differentiable
-from ..kernels import Kernel
 from ..tensor import ExTensor, Shape
 from ._checks import as_bool, as_floating, as_int, as_number, as_shape, as_tensor
 
@@ -19,13 +19,13 @@ __all__ = [
 ]  # fmt: skip
 
 
-def allocate(function: str, kernel: Kernel, *attributes: Any) -> ExTensor:
-    """Call a kernel that allocates; a size no machine has comes as a ValueError."""
+def allocate(function: str, make: Callable[..., Any], *arguments: Any) -> ExTensor:
+    """``make(*arguments)``, which allocates; a size no machine has comes as a ValueError."""
     try:
-        return kernel(*attributes)
+        return make(*arguments)
     except OverflowError as error:
         raise ValueError(f"[{function}] a value does not fit the dtype: {error}") from None
-    except (MemoryError, ValueError) as error:
+    except (MemoryError, ValueError, IndexError) as error:
         raise ValueError(f"[{function}] the tensor cannot be made: {error}") from None
 
 
@@ -87,7 +87,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> ExTensor:
         [7.5, 7.5]
     """
     wanted = _dtype_of_number(fill_value) if dtype is None else as_dtype("full", dtype)
-    return _filled("full", as_shape("full", "shape", shape), fill_value, wanted)
+    return filled("full", as_shape("full", "shape", shape), fill_value, wanted)
 
 
 def _dtype_of_number(value: Any) -> np.dtype[Any]:
@@ -98,7 +98,8 @@ def _dtype_of_number(value: Any) -> np.dtype[Any]:
     return int64 if isinstance(value, int) else float32
 
 
-def _filled(function: str, shape: Shape, value: Any, dtype: np.dtype[Any]) -> ExTensor:
+def filled(function: str, shape: Shape, value: Any, dtype: np.dtype[Any]) -> ExTensor:
+    """A tensor of one number; fractions are cut off where ``dtype`` has none."""
     number = _number(function, "fill_value", value)
     if dtype.kind in "biu" and isinstance(number, float):
         if number != number or number in (float("inf"), float("-inf")):
@@ -150,7 +151,7 @@ def full_like(x: ExTensor, fill_value: Any, dtype: Any = None) -> ExTensor:
         [3.0, 3.0]
     """
     shape, wanted = _like("full_like", x, dtype)
-    return _filled("full_like", shape, fill_value, wanted)
+    return filled("full_like", shape, fill_value, wanted)
 
 
 def _like(function: str, x: Any, dtype: Any) -> tuple[Shape, np.dtype[Any]]:

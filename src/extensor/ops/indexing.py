@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import kernels
-from ..dtypes import FLOATING
+from ..dtypes import FLOATING, INTEGER
 from ..errors import OutOfBoundsError, describe
 from ..graph import differentiable, fused
 from ..tensor import ExTensor, Shape, TensorOrShape
-from ._checks import as_axis, as_floating, as_grad, as_integers, as_tensor, shape_of
+from ._checks import as_axis, as_floating, as_grad, as_integers, as_tensor, check_needs, shape_of
 from ._pairs import BOTH, Needs
 from .broadcasting import sum_to_shape
 from .casting import cast_like
@@ -80,7 +80,7 @@ def _lookup(function: str, pick: Callable[..., Any], x: Any, key: Key) -> Any:
     """``pick(x, key)``; what NumPy has to say about the key comes as our errors."""
     try:
         return pick(x, key)
-    except IndexError as error:
+    except (IndexError, OverflowError) as error:
         raise OutOfBoundsError(f"[{function}] {error} (x: {x.shape})") from None
     except ValueError as error:
         raise ValueError(f"[{function}] {error} (x: {x.shape})") from None
@@ -133,16 +133,20 @@ class IndexGradients(NamedTuple):
 
 def _values(function: str, x: ExTensor, key: Key, values: Any) -> ExTensor:
     """The values to write, in the dtype of ``x`` and of a shape that broadcasts to what ``key`` selects."""
-    try:
-        found = as_tensor(function, "values", np.asarray(values, x.dtype) if type(values) is int else values)
-    except OverflowError:
-        raise ValueError(f"[{function}] values: {values} does not fit {x.dtype}") from None
+    if type(values) is int and not _fits(values, x.dtype):
+        raise ValueError(f"[{function}] values: {values} does not fit {x.dtype}")
+    found = as_tensor(function, "values", values)
     if found.dtype in FLOATING and x.dtype not in FLOATING:
         raise TypeError(
             f"[{function}] values of {found.dtype} do not go into a tensor of {x.dtype}; use x.astype(...)"
         )
     _check_fits(function, found.shape, _selected(function, x.shape, key))
     return found.detach() if found.dtype == x.dtype else kernels.astype(found, x.dtype)
+
+
+def _fits(value: int, dtype: np.dtype[Any]) -> bool:
+    limits = np.iinfo(dtype if dtype in INTEGER else np.int64)
+    return bool(limits.min <= value <= limits.max)
 
 
 @differentiable
@@ -177,6 +181,7 @@ def index_set_backward(
         >>> grads.grad_x.tolist(), grads.grad_values.item()
         ([0.0, 2.0, 0.0], 4.0)
     """
+    check_needs("index_set_backward", needs)
     shape, parts, grad = _checked_write("index_set_backward", grad_output, key, values)
     grad_values = None
     if needs[1]:
@@ -232,6 +237,7 @@ def index_add_backward(
         >>> et.index_add_backward(et.tensor([1.0, 2.0, 3.0]), [0, 2], (2,)).grad_values.tolist()
         [1.0, 3.0]
     """
+    check_needs("index_add_backward", needs)
     shape, parts, grad = _checked_write("index_add_backward", grad_output, key, values)
     grad_values = cast_like(sum_to_shape(index(grad, parts), shape), values) if needs[1] else None
     return IndexGradients(grad if needs[0] else None, grad_values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,17 @@ from ..dtypes import promote
 from ..errors import describe
 from ..graph import differentiable
 from ..tensor import ExTensor, Shape, TensorOrShape
-from ._checks import as_axis, as_floating, as_grad, as_int, as_integers, as_number, as_tensor, shape_of
+from ._checks import (
+    as_axis,
+    as_floating,
+    as_grad,
+    as_int,
+    as_integers,
+    as_ints,
+    as_number,
+    as_tensor,
+    shape_of,
+)
 from .broadcasting import sum_to_shape
 from .casting import cast_like
 from .creation import allocate
@@ -137,21 +148,28 @@ def stack_backward(grad_output: ExTensor, axis: int = 0) -> list[ExTensor]:
     return [index(grad, (*(slice(None),) * place, i)) for i in range(grad.shape[place])]
 
 
+MAX_SECTIONS = 2**20  # an empty axis divides into any number; this many parts still fit in memory
+
+
 def _bounds(x: ExTensor, indices_or_sections: Any, axis: int) -> tuple[int, ...]:
     """Where the parts begin and end along ``axis``, from 0 to its length."""
     length = x.shape[axis]
-    if isinstance(indices_or_sections, (list, tuple, np.ndarray, ExTensor)) and np.ndim(indices_or_sections):
-        inner = [as_int("split", "indices_or_sections", i) for i in indices_or_sections]
-        cuts = [min(max(i + length if i < 0 else i, 0), length) for i in inner]
+    given = as_ints("split", "indices_or_sections", indices_or_sections)
+    if _is_sequence(indices_or_sections):
+        cuts = [min(max(i + length if i < 0 else i, 0), length) for i in given]
         if cuts != sorted(cuts):
-            raise ValueError(f"[split] indices_or_sections {inner} must not decrease: parts may not overlap")
+            raise ValueError(f"[split] indices_or_sections {given} must not decrease: parts may not overlap")
         return (0, *cuts, length)
-    sections = as_int("split", "indices_or_sections", indices_or_sections)
-    if sections < 1 or length % sections:
+    sections = given[0]
+    if not 1 <= sections <= MAX_SECTIONS or length % sections:
         raise ValueError(
             f"[split] axis {axis} of length {length} does not divide into {sections} equal sections"
         )
     return tuple(range(0, length + 1, length // sections)) if length else (0,) * (sections + 1)
+
+
+def _is_sequence(value: Any) -> bool:
+    return value.ndim > 0 if isinstance(value, (ExTensor, np.ndarray)) else isinstance(value, Sequence)
 
 
 @differentiable
@@ -189,16 +207,11 @@ def split_backward(grad_outputs: list[ExTensor], axis: int = 0) -> ExTensor:
 
 def _repetitions(function: str, shape: Shape, reps: Any) -> tuple[Shape, Shape]:
     """The shape with as many axes as there are repetitions, and one repetition count per axis."""
-    listed = reps if isinstance(reps, (list, tuple, np.ndarray, ExTensor)) and np.ndim(reps) else (reps,)
-    counts = tuple(as_int(function, "reps", r) for r in listed) if not _is_empty(reps) else ()
+    counts = as_ints(function, "reps", reps)
     if any(r < 0 for r in counts):
         raise ValueError(f"[{function}] reps must not be negative, got {counts}")
     ndim = max(len(shape), len(counts))
     return (1,) * (ndim - len(shape)) + shape, (1,) * (ndim - len(counts)) + counts
-
-
-def _is_empty(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and not value
 
 
 @differentiable
@@ -216,7 +229,7 @@ def tile(x: ExTensor, reps: Any) -> ExTensor:
     """
     x = as_tensor("tile", "x", x)
     shape, counts = _repetitions("tile", x.shape, reps)
-    return allocate("tile", kernels.tile, kernels.reshape(x, shape), counts)
+    return allocate("tile", lambda: kernels.tile(kernels.reshape(x, shape), counts))
 
 
 def tile_backward(grad_output: ExTensor, x: TensorOrShape, reps: Any) -> ExTensor:
@@ -362,7 +375,7 @@ def pad(x: ExTensor, pad_width: Any, mode: str = "constant", constant_values: An
             as_number("pad", "constant_values", int(value) if isinstance(value, bool) else value)
     if mode == "constant":
         return allocate("pad", kernels.pad_constant, x, widths, values)
-    return allocate("pad", kernels.index, x, _source_key(x.shape, widths, mode))
+    return allocate("pad", lambda: kernels.index(x, _source_key(x.shape, widths, mode)))
 
 
 def pad_backward(

@@ -6,16 +6,14 @@ The gradient of moving elements is moving them back, so every backward here is o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from .. import kernels
 from ..errors import describe
 from ..graph import differentiable
 from ..tensor import ExTensor, Shape, TensorOrShape
-from ._checks import as_axes, as_axis, as_floating, as_grad, as_int, as_shape, as_tensor, shape_of
+from ._checks import as_axes, as_axis, as_floating, as_grad, as_ints, as_shape, as_tensor, shape_of
+from .creation import allocate
 
 __all__ = [
     "expand_dims", "expand_dims_backward", "flatten", "flatten_backward", "flip", "flip_backward",
@@ -39,13 +37,12 @@ def reshape(x: ExTensor, shape: Any) -> ExTensor:
         [[0, 1, 2], [3, 4, 5]]
     """
     x = as_tensor("reshape", "x", x)
-    return kernels.reshape(x, _resolved(x, shape))
+    return allocate("reshape", kernels.reshape, x, _resolved(x, shape))
 
 
 def _resolved(x: ExTensor, shape: Any) -> Shape:
     """``shape`` with its -1, if it has one, worked out."""
-    lengths = shape if isinstance(shape, (Sequence, np.ndarray)) and not isinstance(shape, str) else (shape,)
-    wanted = tuple(as_int("reshape", "shape", n) for n in lengths)
+    wanted = as_ints("reshape", "shape", shape)
     if wanted.count(-1) > 1:
         raise ValueError(f"[reshape] shape may hold one -1, got {wanted}")
     known = as_shape("reshape", "shape", [n for n in wanted if n != -1])
@@ -290,10 +287,10 @@ def _moved(function: str, ndim: int, source: Any, destination: Any) -> tuple[int
     """The permutation that puts each axis of ``source`` at its place in ``destination``, the rest in order."""
     places = []
     for name, value in (("source", source), ("destination", destination)):
-        listed = value if isinstance(value, (tuple, list)) else (value,)
+        listed = as_ints(function, name, value)
         found = [as_axis(function, a, ndim) for a in listed]
         if len(set(found)) != len(found):
-            raise ValueError(f"[{function}] {name} {tuple(listed)} names an axis twice")
+            raise ValueError(f"[{function}] {name} {listed} names an axis twice")
         places.append(found)
     if len(places[0]) != len(places[1]):
         raise ValueError(f"[{function}] source {source} and destination {destination} differ in length")
@@ -396,8 +393,8 @@ def flip_backward(grad_output: ExTensor, axis: Any = None) -> ExTensor:
 
 def _shifts(function: str, shape: Shape, shift: Any, axis: Any) -> dict[int, int]:
     """Axis to shift; a single shift or a single axis goes with all of the others, as in NumPy."""
-    shifts = [as_int(function, "shift", s) for s in (shift if isinstance(shift, (tuple, list)) else (shift,))]
-    axes = [as_axis(function, a, len(shape)) for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+    shifts = as_ints(function, "shift", shift)
+    axes = [as_axis(function, a, len(shape)) for a in as_ints(function, "axis", axis)]
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
         raise ValueError(f"[{function}] shift {shift} and axis {axis} differ in length")
     total = dict.fromkeys(axes, 0)
