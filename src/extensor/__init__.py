@@ -5,11 +5,11 @@
 import importlib as _importlib
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from . import init, optim, random
+from . import init, nn, optim, random
 from .autograd import *
 from .config import *
 from .dtypes import *
-from .errors import AnomalyError, OutOfBoundsError
+from .errors import AnomalyError, GraphError, OutOfBoundsError
 from .ops.activation import *
 from .ops.arithmetic import *
 from .ops.broadcasting import *
@@ -32,6 +32,7 @@ from .ops.shape import *
 from .ops.softmax import *
 from .ops.sorting import *
 from .ops.trigonometric import *
+from .nn import seed
 from .optim import sgd_step
 from .tensor import ExTensor, asarray, from_dlpack, tensor
 from .version import __version__
@@ -105,11 +106,11 @@ __all__ = [
     # autograd
     "backward_source", "checkpoint", "checkpoint_sequential", "detect_anomaly", "differentiable",
     "draw_graph", "explain", "grad", "hessian", "hvp", "jacobian", "jvp", "no_grad", "value_and_grad", "vjp",
-    "AnomalyError",
+    "AnomalyError", "GraphError",
     # the library
-    "OutOfBoundsError", "get_num_threads", "set_num_threads", "show_config", "__version__",
+    "OutOfBoundsError", "get_num_threads", "seed", "set_num_threads", "show_config", "__version__",
     # modules
-    "init", "optim", "random",
+    "init", "nn", "optim", "random",
 ]  # fmt: skip
 
 if not _TYPE_CHECKING:
