@@ -513,7 +513,8 @@ class Fused(OpBase):
         self.fn = fn
         self.formula = formula
         _dress(self, fn)
-        parameters = inspect.signature(fn).parameters.values()
+        self.signature = inspect.signature(fn)
+        parameters = self.signature.parameters.values()
         scalars = _plain_scalars({p.name: p.default for p in parameters if p.default is not p.empty})
         if scalars is not None:
             self.run_natively(self.__name__, False, (), (), scalars, fn.__globals__.get(fn.__annotations__["return"]))
@@ -522,7 +523,8 @@ class Fused(OpBase):
         """The call as it is defined; plain elementwise calls are run natively instead (see OpBase)."""
         if is_recording() and (any(map(needs_grad, args)) or any(map(needs_grad, kwargs.values()))):
             checked = self.fn(*args, **kwargs)  # for its checks of the arguments
-            return _rounded_once(self.formula, args, kwargs, checked)
+            bound = self.signature.bind(*args, **kwargs)  # a formula may name its arguments differently
+            return _rounded_once(self.formula, bound.args, bound.kwargs, checked)
         return self.fn(*args, **kwargs)
 
     def __repr__(self) -> str:

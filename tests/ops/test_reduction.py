@@ -270,6 +270,19 @@ PAIRS = [*NUMPY, "cumsum"]
 
 
 @pytest.mark.parametrize("name", PAIRS)
+def test_a_recorded_backward_takes_what_the_plain_one_takes(name: str) -> None:
+    """Numbers, lists and keywords, where the gradient itself is being differentiated."""
+    x = et.tensor([2.0, 5.0], requires_grad=True)
+    g: Any = [1.0, 3.0] if name == "cumsum" else 2.0
+    plain = backward(name)(g, x.detach())
+    assert backward(name)(g, x).tolist() == pytest.approx(plain.tolist(), rel=1e-6)
+    assert backward(name)(grad_output=g, x=x).tolist() == pytest.approx(plain.tolist(), rel=1e-6)
+    assert backward(name)(
+        et.tensor(g, requires_grad=True), [2.0, 5.0] if name not in ("sum", "mean", "cumsum") else (2,)
+    ).requires_grad
+
+
+@pytest.mark.parametrize("name", PAIRS)
 def test_forward_errors(name: str) -> None:
     function = getattr(et, name)
     with pytest.raises(ValueError, match=rf"\[{name}\] axis 2 is out of range for a tensor with 1 axes"):

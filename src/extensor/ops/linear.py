@@ -9,6 +9,7 @@ from .. import kernels
 from ..graph import differentiable, fused
 from ..tensor import ExTensor, Shape
 from ._checks import as_floating, as_grad, check_needs, differentiable_input
+from ._formulas import on_tensors
 from .casting import cast_like
 
 __all__ = ["LinearGradients", "linear", "linear_backward"]
@@ -66,6 +67,7 @@ def linear(x: ExTensor, weight: ExTensor, bias: ExTensor | None = None) -> ExTen
     return kernels.linear(x, weight, bias)
 
 
+@on_tensors(3)
 def _linear_formula(g: Any, x: Any, weight: Any, *, needs: tuple[bool, bool, bool] = ALL) -> LinearGradients:
     rows = g.reshape((math.prod(g.shape[:-1]), g.shape[-1]))
     return LinearGradients(

@@ -13,6 +13,7 @@ from ..errors import describe
 from ..graph import differentiable, fused
 from ..tensor import ExTensor, Shape
 from ._checks import as_axis, as_floating, as_grad, as_int, as_tensor, check_needs, differentiable_input
+from ._formulas import on_tensors
 from ._pairs import BOTH, BinaryGradients, Needs
 from .arithmetic import multiply_backward
 from .broadcasting import sum_to_shape
@@ -75,8 +76,8 @@ def _flipped(x: ExTensor) -> ExTensor:
     return transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
+@on_tensors(3)
 def _matmul_formula(g: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH) -> BinaryGradients:
-    a, b = as_tensor("matmul_backward", "a", a), as_tensor("matmul_backward", "b", b)
     row = a.reshape((1, *a.shape)) if a.ndim == 1 else a
     column = b.reshape((*b.shape, 1)) if b.ndim == 1 else b
     g = g.reshape(_matmul_shape("matmul_backward", row.shape, column.shape))

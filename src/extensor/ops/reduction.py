@@ -27,6 +27,7 @@ from ._checks import (
     reduced_shape,
     shape_of,
 )
+from ._formulas import on_tensors
 from .casting import cast_like
 from .selection import where
 
@@ -74,6 +75,7 @@ def _count(shape: Shape, axis: Axis) -> int:
     return math.prod(shape[i] for i in as_axes("reduction", axis, len(shape)))
 
 
+@on_tensors(1)
 def _sum_formula(g: ExTensor, x: TensorOrShape, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     shape = shape_of("sum_backward", "x", x)
     return _spread(g, shape, axis).broadcast_to(shape)
@@ -136,6 +138,7 @@ def mean(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     return _reduce("mean", kernels.mean, x, axis, keepdims)
 
 
+@on_tensors(1)
 def _mean_formula(g: ExTensor, x: TensorOrShape, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     shape = shape_of("mean_backward", "x", x)
     return _spread(g / float(_count(shape, axis)), shape, axis).broadcast_to(shape)
@@ -171,6 +174,7 @@ def _extremum(function: str, kernel: Kernel, x: Any, axis: Axis, keepdims: bool)
 
 
 def _extremum_formula(extremum: Any) -> Any:
+    @on_tensors(2)
     def formula(g: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
         if not x.size:
             return x * 0.0
@@ -289,6 +293,7 @@ def _inverse_freedom(shape: Shape, axis: Axis, ddof: float) -> float:
     return 1.0 / freedom if freedom > 0 else math.inf
 
 
+@on_tensors(2)
 def _variance_formula(
     g: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False, ddof: float = 0
 ) -> ExTensor:
@@ -336,6 +341,7 @@ def std(x: ExTensor, axis: Axis = None, keepdims: bool = False, ddof: float = 0)
     return _reduce("std", kernels.std, x, axis, keepdims, as_number("std", "ddof", ddof))
 
 
+@on_tensors(2)
 def _std_formula(
     g: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False, ddof: float = 0
 ) -> ExTensor:
@@ -384,6 +390,7 @@ def prod(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     return _reduce("prod", kernels.prod, x, axis, keepdims)
 
 
+@on_tensors(2)
 def _prod_formula(g: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """Row i of an n x n matrix holds all elements but the i-th, so no division meets a zero."""
     axes = as_axes("reduction", axis, x.ndim)
@@ -440,6 +447,7 @@ def logsumexp(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTenso
     return _reduce("logsumexp", kernels.logsumexp, x, axis, keepdims)
 
 
+@on_tensors(2)
 def _logsumexp_formula(g: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     largest = x._array.max(as_axes("reduction", axis, x.ndim), keepdims=True, initial=-np.inf)
     powers = (x - ExTensor(np.where(np.isfinite(largest), largest, 0.0).astype(x.dtype))).exp()
@@ -488,6 +496,7 @@ def cumsum(x: ExTensor, axis: int | None = None) -> ExTensor:
     return kernels.cumsum(x, _along("cumsum", axis, x.ndim))
 
 
+@on_tensors(1)
 def _cumsum_formula(g: ExTensor, x: TensorOrShape, axis: int | None = None) -> ExTensor:
     along = 0 if axis is None else axis
     return cumsum(g.flip(along), along).flip(along).reshape(shape_of("cumsum_backward", "x", x))

@@ -14,6 +14,7 @@ from ..graph import differentiable, fused
 from ..kernels import Kernel
 from ..tensor import ExTensor
 from ._checks import as_axes, as_axis, as_bool, as_grad, as_int, as_tensor, differentiable_input
+from ._formulas import on_tensors
 from .casting import cast_like
 
 __all__ = [
@@ -45,6 +46,7 @@ def sort(x: ExTensor, axis: int | None = -1) -> ExTensor:
     return kernels.sort(x, _along("sort", axis, x.ndim))
 
 
+@on_tensors(2)
 def _sort_formula(g: ExTensor, x: ExTensor, axis: int | None = -1) -> ExTensor:
     along = 0 if axis is None else axis
     order = np.argsort(x._array, axis, kind="stable")
@@ -101,6 +103,7 @@ def top_k(x: ExTensor, k: int, axis: int = -1) -> ExTensor:
     return kernels.top_k(x, *_top("top_k", x, k, axis))
 
 
+@on_tensors(2)
 def _top_k_formula(g: ExTensor, x: ExTensor, k: int, axis: int = -1) -> ExTensor:
     along = axis % x.ndim
     order = np.flip(x.shape[along] - 1 - np.argsort(np.flip(x._array, along), along, kind="stable"), along)
