@@ -138,9 +138,17 @@ def test_negative_tails_keep_their_relative_precision(name):
 
 @pytest.mark.parametrize(("name", "slope"), [("elu", 1.0), ("selu", SCALE * ALPHA)])
 def test_exponential_units_are_exact_near_zero(name, slope):
-    assert getattr(et, name)(et.tensor([-1e-12], dtype=et.float64)).item() == pytest.approx(
-        -1e-12 * slope, abs=0
-    )
+    found = getattr(et, name)(et.tensor([-1e-12], dtype=et.float64)).item()
+    assert found == pytest.approx(-1e-12 * slope, rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("name", ["elu", "selu", "hard_swish", "softplus"])
+def test_second_derivative_is_finite_far_away(name):
+    """The branch that is not taken overflows there; its gradient must not come back as 0 * inf."""
+    f = Function(name, np.asarray)
+    x = et.tensor([1e4, -1e4], dtype=et.float64)
+    found = et.grad(lambda x: f.backward(et.ones(2, dtype=et.float64), x).sum())(x)
+    assert found.tolist() == [0.0, 0.0]
 
 
 # prelu: two inputs, and slopes in four shapes
