@@ -56,7 +56,7 @@ def _key_part(function: str, part: Any) -> Any:
     elif isinstance(part, np.ndarray):
         array = part
     elif isinstance(part, Sequence) and not isinstance(part, (str, bytes)):
-        array = as_tensor(function, "key", part)._array
+        array = as_tensor(function, "key", list(part))._array
         if not array.size:
             array = array.astype(np.int64)
     else:

@@ -248,6 +248,9 @@ def tile_backward(grad_output: ExTensor, x: TensorOrShape, reps: Any) -> ExTenso
     return cast_like(reshape(summed, full), x)
 
 
+MAX_REPEATED = 2**40  # beyond it NumPy's own count may overflow
+
+
 def _repeat_indices(function: str, shape: Shape, repeats: Any, axis: Any) -> tuple[np.ndarray, int]:
     """Which position of ``axis`` (of the flattened tensor, if None) each position of the result comes from."""
     place = 0 if axis is None else as_axis(function, axis, len(shape))
@@ -259,9 +262,14 @@ def _repeat_indices(function: str, shape: Shape, repeats: Any, axis: Any) -> tup
         )
     if counts.size and counts.min() < 0:
         raise ValueError(f"[{function}] repeats must not be negative, got {int(counts.min())}")
+    total = float(counts.sum(dtype=np.float64)) * (length if counts.size == 1 else 1)
+    if total > MAX_REPEATED:
+        raise ValueError(
+            f"[{function}] repeats {describe(repeats)} make {total:.3g} slices, more than fit in memory"
+        )
     try:
         return np.repeat(np.arange(length), counts.astype(np.int64)), place
-    except (MemoryError, ValueError, OverflowError):
+    except MemoryError:
         raise ValueError(
             f"[{function}] repeats {describe(repeats)} make more elements than fit in memory"
         ) from None
