@@ -57,6 +57,11 @@ def test_like_makes_a_constant():
         assert not made.requires_grad
 
 
+def test_full_takes_ints_beyond_int64_where_they_fit():
+    assert et.full(1, 2**63, dtype=et.uint64).tolist() == [2**63]
+    assert et.full(1, 2**63, dtype=et.bfloat16).tolist() == [2.0**63]
+
+
 def test_full_keeps_the_sign_of_zero_and_nan():
     assert np.signbit(et.full(3, -0.0).numpy()).all()
     assert np.isnan(et.full(3, float("nan"), dtype=et.bfloat16).numpy()).all()
@@ -117,6 +122,7 @@ REFUSED = [
     ("full", (2, "a"), TypeError, "fill_value"),
     ("full", (2, float("nan"), "int32"), ValueError, "nan"),
     ("full", (2, 300, "int8"), ValueError, "fit"),
+    ("full", (2, 10**400, "float64"), ValueError, "too large"),
     ("zeros_like", ("a",), TypeError, "x"),
     ("full_like", (np.zeros(2), None), TypeError, "fill_value"),
     ("arange", (0, 5, 0), ValueError, "step"),

@@ -40,6 +40,7 @@ CASES = [
     ("roll", anp.roll, (3, 4), (1, 0)),
     ("roll", anp.roll, (3, 4), (10**30 * 3 + 1, 0)),
     ("roll", anp.roll, (0,), (3,)),
+    ("roll", anp.roll, (), (3,)),
 ]
 IDS = [f"{name}{shape}{arguments}" for name, _, shape, arguments in CASES]
 
@@ -83,6 +84,10 @@ def test_roll_pairs_shifts_with_axes(shift, axis):
     x = whole((3, 4))
     np.testing.assert_array_equal(et.roll(x, shift, axis).numpy(), np.roll(x, shift, axis))
     np.testing.assert_array_equal(et.roll_backward(et.roll(x, shift, axis), shift, axis).numpy(), x)
+
+
+def test_roll_along_no_axis():
+    assert et.roll(et.tensor(3.0), 1, ()).item() == 3.0
 
 
 @pytest.mark.parametrize(

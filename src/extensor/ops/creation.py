@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..dtypes import as_dtype, bool_, float32, int64
+from ..dtypes import FLOATING, as_dtype, bool_, float32, int64
 from ..graph import differentiable
 from ..tensor import ExTensor, Shape
 from ._checks import as_bool, as_floating, as_int, as_number, as_shape, as_tensor
@@ -105,6 +105,8 @@ def filled(function: str, shape: Shape, value: Any, dtype: np.dtype[Any]) -> ExT
         if number != number or number in (float("inf"), float("-inf")):
             raise ValueError(f"[{function}] fill_value {number} has no counterpart in {dtype}")
         number = int(number)
+    if dtype in FLOATING:
+        number = as_number(function, "fill_value", number)
     return allocate(function, kernels.full, shape, bool(number) if dtype == bool_ else number, dtype)
 
 
