@@ -37,10 +37,17 @@ def run(title: str, command: list[str | Path], env: dict[str, str] | None = None
     print(f"  {title} ... ", end="", flush=True)
     start = time.perf_counter()
     done = subprocess.run(
-        command, cwd=ROOT, env=os.environ | (env or {}), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        cwd=ROOT,
+        env=os.environ | (env or {}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     if done.returncode:
-        print("failed\n", done.stdout.rstrip(), f"\nfailed: {' '.join(map(str, command))}", sep="\n", flush=True)
+        print(
+            "failed\n", done.stdout.rstrip(), f"\nfailed: {' '.join(map(str, command))}", sep="\n", flush=True
+        )
         sys.exit(1)
     print(f"{time.perf_counter() - start:.1f} s", flush=True)
 
@@ -115,7 +122,9 @@ def test(rest: list[str]) -> int:
 
 def pure(rest: list[str]) -> int:
     environment = Environment(".venv-pure", "test")
-    environment.install("installing without the native core", "--force-reinstall", ".", env={"EXTENSOR_NATIVE": "0"})
+    environment.install(
+        "installing without the native core", "--force-reinstall", ".", env={"EXTENSOR_NATIVE": "0"}
+    )
     return environment.pytest([*workers(), *(rest or ["tests", "--pyargs", "extensor"])])
 
 
@@ -144,7 +153,10 @@ def sanitize(rest: list[str]) -> int:
     )
     runtimes = [
         subprocess.run(
-            [os.environ.get("CXX", "c++"), f"-print-file-name={name}"], capture_output=True, text=True, check=True
+            [os.environ.get("CXX", "c++"), f"-print-file-name={name}"],
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout.strip()
         for name in (library, "libstdc++.so")
     ]
@@ -157,7 +169,10 @@ def sanitize(rest: list[str]) -> int:
 
 def wheel(rest: list[str]) -> int:
     environment = Environment(".venv", "dev")
-    run("building sdist and wheel", [environment.python, "-m", "build", "--no-isolation", "--outdir", "dist", *rest])
+    run(
+        "building sdist and wheel",
+        [environment.python, "-m", "build", "--no-isolation", "--outdir", "dist", *rest],
+    )
     for path in sorted((ROOT / "dist").iterdir()):
         print(f"  dist/{path.name}  {path.stat().st_size / 1e6:.2f} MB")
     return 0
@@ -165,7 +180,9 @@ def wheel(rest: list[str]) -> int:
 
 def main() -> int:
     commands = {command.__name__: command for command in (demo, test, pure, sanitize, wheel)}
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("command", choices=commands)
     chosen, rest = parser.parse_known_args()
     return commands[chosen.command](rest)

@@ -26,10 +26,14 @@ def test_show_config(capsys: pytest.CaptureFixture[str]) -> None:
     et.set_num_threads(3)
     et.show_config()
     title, kernels, instructions, threads = capsys.readouterr().out.splitlines()
-    assert title.startswith(f"ExTensor {et.__version__} (Python {sys.version.split()[0]}, NumPy {np.__version__})")
+    assert title.startswith(
+        f"ExTensor {et.__version__} (Python {sys.version.split()[0]}, NumPy {np.__version__})"
+    )
     native = len(KERNELS.keys() & NATIVE.keys())
     if NATIVE:
-        assert kernels.split() == f"kernels {native} native, {len(KERNELS) - native} reference (NumPy)".split()
+        assert (
+            kernels.split() == f"kernels {native} native, {len(KERNELS) - native} reference (NumPy)".split()
+        )
         assert instructions.split()[-1] in {"baseline", "avx2", "avx512"}
         assert threads.split() == ["threads", "3"]
     else:
@@ -54,7 +58,9 @@ def test_threads_are_checked(n: Any, error: type[Exception]) -> None:
         et.set_num_threads(n)
 
 
-@pytest.mark.parametrize(("value", "expected"), [("3", 3), ("1", 1), ("100000", 256), ("nonsense", None), ("0", None)])
+@pytest.mark.parametrize(
+    ("value", "expected"), [("3", 3), ("1", 1), ("100000", 256), ("nonsense", None), ("0", None)]
+)
 def test_threads_from_the_environment(value: str, expected: int | None) -> None:
     code = "import extensor; print(extensor.get_num_threads())"
     env = {**os.environ, "EXTENSOR_NUM_THREADS": value}

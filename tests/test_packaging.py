@@ -36,7 +36,9 @@ def test_only_the_package_is_installed() -> None:
 def test_version_and_command() -> None:
     distribution = importlib.metadata.distribution("extensor")
     assert distribution.version == extensor.__version__
-    commands = {entry.name: entry.value for entry in distribution.entry_points.select(group="console_scripts")}
+    commands = {
+        entry.name: entry.value for entry in distribution.entry_points.select(group="console_scripts")
+    }
     assert commands == {"extensor": "extensor.cli:main"}
 
 
@@ -46,4 +48,14 @@ def test_import_brings_in_only_what_computes() -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.partition(".")[0] for name in run.stdout.split()}
     assert "numpy" in loaded
-    assert not loaded & {"click", "rich", "safetensors", "matplotlib", "scipy", "hypothesis", "torch", "unittest", "asyncio"}
+    assert not loaded & {
+        "click",
+        "rich",
+        "safetensors",
+        "matplotlib",
+        "scipy",
+        "hypothesis",
+        "torch",
+        "unittest",
+        "asyncio",
+    }

@@ -10,6 +10,7 @@ from .autograd import *
 from .config import *
 from .dtypes import *
 from .errors import AnomalyError, GraphError, OutOfBoundsError
+from .nn import seed
 from .ops.activation import *
 from .ops.arithmetic import *
 from .ops.broadcasting import *
@@ -32,7 +33,6 @@ from .ops.shape import *
 from .ops.softmax import *
 from .ops.sorting import *
 from .ops.trigonometric import *
-from .nn import seed
 from .optim import sgd_step
 from .tensor import ExTensor, asarray, from_dlpack, tensor
 from .version import __version__

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from types import CodeType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -22,7 +22,7 @@ class TensorBase:
     _grad: Any
     _node: Any
     _requires_grad: bool
-    def __init__(self, array: np.ndarray, requires_grad: bool = ..., node: Any = ...) -> None: ...
+    def __new__(cls, array: np.ndarray, requires_grad: bool = ..., node: Any = ...) -> Self: ...
 
 class NodeBase:
     op: Any
@@ -31,6 +31,7 @@ class NodeBase:
     options: Any
     casts: tuple[Any, ...] | None
     outputs: list[Any] | None
+    shape: tuple[int, ...] | None
     shapes: Any
     @property
     def code(self) -> CodeType | None: ...
@@ -41,6 +42,8 @@ class NodeBase:
     def __init__(self, op: Any, edges: tuple[Any, ...], saved: Any, options: Any = ...) -> None: ...
 
 class OpBase:
+    __name__: str
+    __qualname__: str
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
     def __get__(self, instance: Any, owner: Any = ...) -> Any: ...
     def run_natively(self, *plan: Any) -> bool: ...

@@ -24,7 +24,7 @@ class TensorBase:
     def __new__(cls, array: np.ndarray, requires_grad: bool = False, node: Any = None) -> Any:
         if not isinstance(array, np.ndarray):
             raise TypeError(f"argument 1 must be numpy.ndarray, not {type(array).__name__}")
-        self = object.__new__(cls)
+        self: Any = object.__new__(cls)
         self._array = array
         self._grad = None
         self._node = node

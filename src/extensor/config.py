@@ -70,7 +70,7 @@ def set_num_threads(n: int) -> None:
         1
         >>> et.set_num_threads(before)
     """
-    global _reference_threads  # noqa: PLW0603
+    global _reference_threads
     count = _as_count(n)
     if _native is None:
         _reference_threads = count

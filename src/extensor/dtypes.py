@@ -36,7 +36,9 @@ def as_dtype(function: str, dtype: Any) -> np.dtype[Any]:
     except Exception:  # NumPy looks into the value, which may be anything
         raise TypeError(f"[{function}] dtype must name a number type, got {describe(dtype)}") from None
     if found not in SUPPORTED:
-        raise TypeError(f"[{function}] dtype {found} is not supported; use one of {', '.join(sorted(_BY_NAME))}")
+        raise TypeError(
+            f"[{function}] dtype {found} is not supported; use one of {', '.join(sorted(_BY_NAME))}"
+        )
     return found.newbyteorder("=")
 
 
@@ -48,3 +50,8 @@ def promote(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
         return np.result_type(float32, *(d for d in dtypes if d not in HALF))
     found = np.result_type(*(float16 if d == bfloat16 else d for d in dtypes))
     return bfloat16 if found == float16 else found
+
+
+def guard_width(dtype: Any) -> float:
+    """How near to zero a divisor may come in a backward: 1e-10, in float16 1e-4."""
+    return 1e-4 if dtype == float16 else 1e-10

@@ -29,11 +29,11 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, overload
 
 import numpy as np
 
-from .dtypes import FLOATING, HALF, float32
+from .dtypes import FLOATING, HALF, float32, guard_width
 from .tensor import ExTensor
 
 try:
@@ -197,7 +197,13 @@ class Rule:
         name, annotation = p.name, str(p.annotation)
         is_output = name == "output" and name not in self.names
         if name in self.names:
-            keep = _shapes if "TensorOrShape" in annotation else _dtype if "TensorOrDtype" in annotation else None
+            keep = (
+                _shapes
+                if "TensorOrShape" in annotation
+                else _dtype
+                if "TensorOrDtype" in annotation
+                else None
+            )
             take = (lambda bound, out: keep(bound[name])) if keep else (lambda bound, out: bound[name])
         elif is_output:
             take = lambda bound, out: out  # noqa: E731
@@ -211,14 +217,27 @@ class Rule:
                 f"of {self.op.__name__} {self.names} nor 'output'"
             )
         keyword = not is_output and (p.kind is p.KEYWORD_ONLY or p.default is not p.empty)
-        return Parameter(name, take, keyword, p.kind is p.VAR_POSITIONAL, is_output, *("TensorOr" + kind in annotation for kind in ("Shape", "Dtype")))
+        return Parameter(
+            name,
+            take,
+            keyword,
+            p.kind is p.VAR_POSITIONAL,
+            is_output,
+            *("TensorOr" + kind in annotation for kind in ("Shape", "Dtype")),
+        )
 
     def _targets(self, returns: str) -> tuple[str, ...]:
         fields = getattr(_return_type(self.backward), "_fields", None)
         if fields:
             return tuple(field.removeprefix("grad_") for field in fields)
-        if self.op.is_custom and not self.returns_list and "ExTensor" not in returns.split("[")[0]:
-            return self.names  # a user's backward without annotation: a tensor, or a tuple in the forward's order
+        if (
+            self.op.is_custom
+            and not self.returns_list
+            and "ExTensor" not in returns.split("[", maxsplit=1)[0]
+        ):
+            return (
+                self.names
+            )  # a user's backward without annotation: a tensor, or a tuple in the forward's order
         return (self.variadic or self.names[0],)
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -237,7 +256,7 @@ class Rule:
         """The values the gradients belong to, in order; a list of tensors counts as its elements."""
         found: list[Any] = []
         for name in self.targets:
-            value = bound.get(name)
+            value: Any = bound.get(name)
             found.extend(value) if self.returns_list else found.append(value)
         return found
 
@@ -256,7 +275,11 @@ class Rule:
         return tuple(positional), keywords
 
     def gradients(
-        self, grad_output: Any, saved: Sequence[Any], options: dict[str, Any] | None, needs: tuple[bool, ...] | None = None
+        self,
+        grad_output: Any,
+        saved: Sequence[Any],
+        options: dict[str, Any] | None,
+        needs: tuple[bool, ...] | None = None,
     ) -> list[Any]:
         """Call the public backward; one gradient per input of :meth:`inputs`."""
         keywords = options or {}
@@ -303,7 +326,9 @@ def needs_grad(value: Any) -> bool:
 class Op(OpBase):
     """A differentiable function. Behaves as the plain function it wraps, and records the call."""
 
-    def __init__(self, fn: Callable[..., Any], backward: Callable[..., Any] | None, mirrored: str | None) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], backward: Callable[..., Any] | None, mirrored: str | None
+    ) -> None:
         self.fn = fn
         self.mirrored = mirrored
         self.is_custom = not fn.__module__.startswith("extensor.")
@@ -368,8 +393,15 @@ def _run_natively(op: Op, rule: Rule) -> None:
         else:
             return
     scalars = _plain_scalars(rule.defaults)
-    if scalars is not None and op.mirrored is None and all(t in tensors for t in rule.targets) and not rule.returns_list:
-        op.run_natively(op.__name__, True, tuple(kept), tuple(tensors.index(t) for t in rule.targets), scalars, None)
+    if (
+        scalars is not None
+        and op.mirrored is None
+        and all(t in tensors for t in rule.targets)
+        and not rule.returns_list
+    ):
+        op.run_natively(
+            op.__name__, True, tuple(kept), tuple(tensors.index(t) for t in rule.targets), scalars, None
+        )
 
 
 def _plain_scalars(defaults: dict[str, Any]) -> tuple[float, ...] | None:
@@ -379,7 +411,7 @@ def _plain_scalars(defaults: dict[str, Any]) -> tuple[float, ...] | None:
         if name == "needs":
             continue
         if name == "eps" and value is None:
-            value = 1e-10  # the guard of float32 and float64
+            value = guard_width(float32)  # and of float64: what is run natively
         if not isinstance(value, (bool, int, float)):
             return None
         scalars.append(float(value))
@@ -416,7 +448,8 @@ def _refuse(op: Op, bound: dict[str, Any]) -> None:
 def attach(op: Op, saved: Any, inputs: Sequence[Any], wanted: Sequence[bool], output: Any) -> Any:
     """Give ``output`` (a tensor, or several) the node of this call; the tensors returned are new objects."""
     edges = tuple(
-        (value._node if value._node is not None else value) if want else None for value, want in zip(inputs, wanted)
+        (value._node if value._node is not None else value) if want else None
+        for value, want in zip(inputs, wanted)
     )
     positional, options = saved
     outputs = op.rule.output_positions
@@ -451,6 +484,12 @@ def _casts(inputs: Sequence[Any], dtype: Any) -> tuple[Any, ...] | None:
     return None if all(d == dtype for d in dtypes) else dtypes
 
 
+@overload
+def differentiable(function: F) -> F: ...
+@overload
+def differentiable(
+    *, backward: Callable[..., Any] | None = None, mirrored: str | None = None
+) -> Callable[[F], F]: ...
 def differentiable(
     function: F | None = None, *, backward: Callable[..., Any] | None = None, mirrored: str | None = None
 ) -> Any:
@@ -488,7 +527,9 @@ def fused(formula: Callable[..., Any]) -> Callable[[F], F]:
     return decorate
 
 
-def _rounded_once(formula: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], like: Any) -> Any:
+def _rounded_once(
+    formula: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], like: Any
+) -> Any:
     """The formula in float32 where arguments are half precision, each result in the dtype of its twin in ``like``."""
 
     def narrow(value: Any, twin: Any) -> Any:
@@ -517,13 +558,17 @@ class Fused(OpBase):
         parameters = self.signature.parameters.values()
         scalars = _plain_scalars({p.name: p.default for p in parameters if p.default is not p.empty})
         if scalars is not None:
-            self.run_natively(self.__name__, False, (), (), scalars, fn.__globals__.get(fn.__annotations__["return"]))
+            self.run_natively(
+                self.__name__, False, (), (), scalars, fn.__globals__.get(fn.__annotations__["return"])
+            )
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The call as it is defined; plain elementwise calls are run natively instead (see OpBase)."""
         if is_recording() and (any(map(needs_grad, args)) or any(map(needs_grad, kwargs.values()))):
             checked = self.fn(*args, **kwargs)  # for its checks of the arguments
             bound = self.signature.bind(*args, **kwargs)  # a formula may name its arguments differently
+            if "eps" in self.signature.parameters and bound.arguments.get("eps") is None:
+                bound.arguments["eps"] = guard_width(_dtype(args[0]))  # before float16 is widened
             return _rounded_once(self.formula, bound.args, bound.kwargs, checked)
         return self.fn(*args, **kwargs)
 

@@ -6,7 +6,6 @@ The operators and the methods that mirror functions (``x + y``, ``x.sum()``) are
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -18,7 +17,7 @@ from .errors import describe
 try:
     from ._native import TensorBase
 except ImportError:
-    from ._pure import TensorBase  # type: ignore[assignment]
+    from ._pure import TensorBase
 
 __all__ = ["ExTensor", "Shape", "TensorOrDtype", "TensorOrShape", "asarray", "from_dlpack", "tensor"]
 
@@ -116,7 +115,9 @@ class ExTensor(TensorBase):
     def item(self) -> Any:
         """The one element as a Python number."""
         if self.size != 1:
-            raise ValueError(f"[item] only a tensor with one element is a number, this one has shape {self.shape}")
+            raise ValueError(
+                f"[item] only a tensor with one element is a number, this one has shape {self.shape}"
+            )
         return self._array.item()
 
     def tolist(self) -> Any:
@@ -156,7 +157,9 @@ class ExTensor(TensorBase):
 
     def __bool__(self) -> bool:
         if self.size != 1:
-            raise ValueError(f"[bool] the truth of a tensor of shape {self.shape} is ambiguous; use any() or all()")
+            raise ValueError(
+                f"[bool] the truth of a tensor of shape {self.shape} is ambiguous; use any() or all()"
+            )
         return bool(self._array.reshape(())[()])
 
     def __float__(self) -> float:
@@ -167,7 +170,9 @@ class ExTensor(TensorBase):
 
     def __index__(self) -> int:
         if self.ndim or self.dtype.kind not in "iu":
-            raise TypeError(f"[index] only a 0-d integer tensor is an index, this one is {self.dtype} {self.shape}")
+            raise TypeError(
+                f"[index] only a 0-d integer tensor is an index, this one is {self.dtype} {self.shape}"
+            )
         return int(self._array[()])
 
     __hash__ = object.__hash__
@@ -202,7 +207,7 @@ class ExTensor(TensorBase):
             facts += " · requires_grad"
         return (
             '<div style="font-family:monospace"><div style="opacity:.65;margin-bottom:.3em">'
-            f"{html.escape(facts)}</div>{_html_elements(self._array)}</div>"
+            f"{escaped(facts)}</div>{_html_elements(self._array)}</div>"
         )
 
     if TYPE_CHECKING:  # attached by extensor.ops.methods and extensor.autograd.methods
@@ -373,18 +378,27 @@ TensorOrShape: TypeAlias = ExTensor | Shape
 TensorOrDtype: TypeAlias = ExTensor | np.dtype[Any]
 
 
+def escaped(text: str) -> str:
+    """Text as it stands in HTML and SVG (the module html is slow to import)."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+
+
 def _format_elements(array: np.ndarray, prefix: str = "") -> str:
     shown = array.astype(np.float32) if array.dtype == bfloat16 else array
-    return np.array2string(shown, precision=4, separator=", ", threshold=200, edgeitems=3, prefix=prefix, suffix=")")
+    return np.array2string(
+        shown, precision=4, separator=", ", threshold=200, edgeitems=3, prefix=prefix, suffix=")"
+    )
 
 
 def _html_elements(array: np.ndarray) -> str:
     """A table for 1-d and 2-d tensors of moderate size, preformatted text for the rest."""
     if array.ndim not in (1, 2) or not array.size or max(array.shape) > 12:
-        return f"<pre>{html.escape(_format_elements(array))}</pre>"
+        return f"<pre>{escaped(_format_elements(array))}</pre>"
     numeric = array.astype(np.float32) if array.dtype == bfloat16 else array
     rows = "".join(
-        "<tr>" + "".join(f'<td style="text-align:right">{format(v, ".4g")}</td>' for v in row.tolist()) + "</tr>"
+        "<tr>"
+        + "".join(f'<td style="text-align:right">{format(v, ".4g")}</td>' for v in row.tolist())
+        + "</tr>"
         for row in np.atleast_2d(numeric)
     )
     return f"<table>{rows}</table>"
@@ -405,10 +419,14 @@ def _to_numpy(function: str, data: Any, dtype: Any, copy: bool | None) -> np.nda
     if isinstance(data, (np.ndarray, np.generic)):
         _check_supported(function, data.dtype)
     try:
-        with np.errstate(all="ignore"):  # beyond the range is inf, a nan as an int is what the processor makes of it
+        with np.errstate(
+            all="ignore"
+        ):  # beyond the range is inf, a nan as an int is what the processor makes of it
             array = np.array(data, dtype=wanted, copy=copy)
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"[{function}] data is not a regular array of numbers: {error} ({describe(data)})") from None
+        raise ValueError(
+            f"[{function}] data is not a regular array of numbers: {error} ({describe(data)})"
+        ) from None
     except TypeError as error:
         raise TypeError(f"[{function}] data must be numbers: {error} (got {describe(data)})") from None
     if wanted is None and not typed and array.dtype == np.float64:
@@ -443,7 +461,9 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> ExTenso
     if not isinstance(requires_grad, (bool, np.bool_)):
         raise TypeError(f"[tensor] requires_grad must be True or False, got {describe(requires_grad)}")
     if requires_grad and array.dtype.kind in "biu":
-        raise TypeError(f"[tensor] requires_grad needs a floating dtype, got {array.dtype}; pass dtype=extensor.float32")
+        raise TypeError(
+            f"[tensor] requires_grad needs a floating dtype, got {array.dtype}; pass dtype=extensor.float32"
+        )
     return ExTensor(np.ascontiguousarray(array).reshape(array.shape), bool(requires_grad))
 
 

@@ -10,7 +10,6 @@ import numpy as np
 SHAPES = [(3, 4), (4,), (3, 1), (), (1, 4)]
 
 
-
 def unary(lib: Any) -> list[Callable[[Any], Any]]:
     return [
         lib.tanh, lib.sin, lib.cos, lib.abs,

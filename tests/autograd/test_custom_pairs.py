@@ -67,7 +67,11 @@ def add_too_many(grad_output, x, y):
 @pytest.mark.parametrize(
     ("backward", "kind", "text"),
     [
-        (add_wrong_shape, ValueError, r"\[add_wrong_shape\] gradient 1 has shape \(2,\) but the input has shape \(\)"),
+        (
+            add_wrong_shape,
+            ValueError,
+            r"\[add_wrong_shape\] gradient 1 has shape \(2,\) but the input has shape \(\)",
+        ),
         (add_wrong_dtype, TypeError, r"\[add_wrong_dtype\] gradient 0 has dtype float16"),
         (add_one_short, NotImplementedError, r"\[add_one_short\] returned no gradient for input 1"),
         (add_not_tensors, TypeError, r"\[add_not_tensors\] gradient 0 must be a tensor, got ndarray"),
@@ -93,7 +97,9 @@ def numpy_sin(x):
 def test_a_missing_second_derivative_says_what_to_write():
     x = et.tensor([0.5], dtype=et.float64)
     np.testing.assert_allclose(et.grad(lambda x: numpy_sin(x).sum())(x).numpy(), np.cos(0.5))
-    with pytest.raises(NotImplementedError, match=r"\[numpy_backward\] cannot be differentiated again.*@differentiable"):
+    with pytest.raises(
+        NotImplementedError, match=r"\[numpy_backward\] cannot be differentiated again.*@differentiable"
+    ):
         et.hvp(lambda x: numpy_sin(x).sum(), x, et.ones(1, dtype=et.float64))
 
 

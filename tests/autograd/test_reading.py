@@ -133,7 +133,9 @@ def test_anomalies_of_the_forward(run, name, advice):
 
 def test_anomaly_of_the_backward_names_the_backward_and_the_line():
     x = et.tensor([1e-37, 1.0], requires_grad=True)
-    with pytest.raises(et.AnomalyError, match=r"(?s)^\[multiply_backward\] made .*of the multiply computed in .*test_reading"):
+    with pytest.raises(
+        et.AnomalyError, match=r"(?s)^\[multiply_backward\] made .*of the multiply computed in .*test_reading"
+    ):
         with et.detect_anomaly():
             loss = (x[:1] * 1e20 * 1e20).sum()
             loss.backward()

@@ -42,7 +42,9 @@ def test_argnums_and_aux():
     gradient, aux = et.grad(loss, argnums=1, has_aux=True)(et.tensor([2.0]), et.tensor([3.0]))
     assert gradient.tolist() == [12.0]
     assert not aux["x"].requires_grad
-    (value, _), (gx, gy) = et.value_and_grad(loss, argnums=(0, -1), has_aux=True)(et.tensor([2.0]), et.tensor([3.0]))
+    (value, _), (gx, gy) = et.value_and_grad(loss, argnums=(0, -1), has_aux=True)(
+        et.tensor([2.0]), et.tensor([3.0])
+    )
     assert (value.item(), gx.tolist(), gy.tolist()) == (18.0, [9.0], [12.0])
 
 
@@ -129,13 +131,25 @@ def test_half_precision_second_order_keeps_its_dtype():
         (lambda: et.grad(3), TypeError, r"\[grad\] fn must be a function"),
         (lambda: et.grad(lambda x: x)(et.ones(2)), ValueError, r"\[grad\] fn must return a scalar"),
         (lambda: et.grad(lambda x: 3)(et.ones(2)), TypeError, r"\[grad\] fn must return a scalar tensor"),
-        (lambda: et.grad(lambda x: x.sum())(et.tensor([1, 2])), TypeError, r"\[grad\] .*int64 has no gradient"),
+        (
+            lambda: et.grad(lambda x: x.sum())(et.tensor([1, 2])),
+            TypeError,
+            r"\[grad\] .*int64 has no gradient",
+        ),
         (lambda: et.grad(lambda x: x.sum(), argnums=2)(et.ones(2)), ValueError, r"\[grad\] argnums 2"),
         (lambda: et.grad(lambda x: x.sum())("text"), TypeError, r"\[grad\] found no tensor"),
         (lambda: et.value_and_grad(lambda x: x.sum(), has_aux=True)(et.ones(2)), TypeError, "has_aux"),
-        (lambda: et.vjp(lambda x: x, et.ones(2))[1](et.ones(3)), ValueError, r"\[vjp\] a gradient has shape \(3,\)"),
+        (
+            lambda: et.vjp(lambda x: x, et.ones(2))[1](et.ones(3)),
+            ValueError,
+            r"\[vjp\] a gradient has shape \(3,\)",
+        ),
         (lambda: et.jvp(lambda x: x, (et.ones(2),), (et.ones(3),)), ValueError, r"\[jvp\] tangents"),
-        (lambda: et.jvp(lambda x: x, et.ones(2), et.ones(2)), TypeError, r"\[jvp\] primals and tangents must be tuples"),
+        (
+            lambda: et.jvp(lambda x: x, et.ones(2), et.ones(2)),
+            TypeError,
+            r"\[jvp\] primals and tangents must be tuples",
+        ),
     ],
 )
 def test_refusals(call, kind, text):

@@ -70,7 +70,7 @@ def upward(graph: dict[str, set[str]]) -> list[str]:
     """Imports that point up, and modules that have no floor."""
 
     def floor(module: str) -> int:
-        return FLOOR_OF[module.split(".")[0]]
+        return FLOOR_OF[module.split(".", maxsplit=1)[0]]
 
     homeless = {m for edges in graph.values() for m in edges} | set(graph)
     homeless = {m for m in homeless if m.split(".")[0] not in FLOOR_OF}
@@ -127,7 +127,9 @@ def test_no_circular_imports() -> None:
         ({"attic.py": ""}, 1, []),
     ],
 )  # fmt: skip
-def test_finds_planted_mistakes(tmp_path: Path, files: dict[str, str], upwards: int, circle: list[str]) -> None:
+def test_finds_planted_mistakes(
+    tmp_path: Path, files: dict[str, str], upwards: int, circle: list[str]
+) -> None:
     for name, text in files.items():
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)

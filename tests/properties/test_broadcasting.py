@@ -24,7 +24,9 @@ def whole(shape: tuple[int, ...]) -> st.SearchStrategy[np.ndarray]:
 @st.composite
 def operands(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Two arrays that broadcast, and an upstream gradient of the shape of their sum."""
-    shapes = draw(hnp.mutually_broadcastable_shapes(num_shapes=2, min_dims=0, max_dims=4, min_side=0, max_side=4))
+    shapes = draw(
+        hnp.mutually_broadcastable_shapes(num_shapes=2, min_dims=0, max_dims=4, min_side=0, max_side=4)
+    )
     a, b = (draw(whole(shape)) for shape in shapes.input_shapes)
     return a, b, draw(whole(shapes.result_shape))
 

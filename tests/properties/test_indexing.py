@@ -30,7 +30,9 @@ def indexed(draw: st.DrawFn) -> tuple[np.ndarray, Any]:
         return x, draw(hnp.basic_indices(x.shape, allow_newaxis=True))
     if kind == "integers":
         x = draw(arrays(min_dims=1, min_side=1))
-        return x, draw(hnp.integer_array_indices(x.shape, result_shape=hnp.array_shapes(max_dims=3, max_side=3)))
+        return x, draw(
+            hnp.integer_array_indices(x.shape, result_shape=hnp.array_shapes(max_dims=3, max_side=3))
+        )
     x = draw(arrays(min_dims=1))
     rank = draw(st.integers(1, x.ndim))
     return x, draw(hnp.arrays(np.bool_, x.shape[:rank]))
@@ -70,7 +72,13 @@ def test_functional_updates(case: tuple[np.ndarray, Any]) -> None:
 def test_take_and_its_adjoint(x: np.ndarray, data: st.DataObject) -> None:
     axis = data.draw(st.integers(-x.ndim, x.ndim - 1))
     length = x.shape[axis]
-    indices = data.draw(hnp.arrays(np.int64, hnp.array_shapes(min_dims=0, max_dims=2, max_side=5), elements=st.integers(-length, length - 1)))
+    indices = data.draw(
+        hnp.arrays(
+            np.int64,
+            hnp.array_shapes(min_dims=0, max_dims=2, max_side=5),
+            elements=st.integers(-length, length - 1),
+        )
+    )
     taken = np.take(x, indices, axis)
     np.testing.assert_array_equal(et.take(x, indices, axis).numpy(), taken)
     grad = whole_like(taken)

@@ -51,7 +51,9 @@ def test_sum_and_its_adjoint(case: tuple[np.ndarray, Axis, bool]) -> None:
 @given(reductions(min_side=1))
 def test_mean_is_the_sum_over_the_count(case: tuple[np.ndarray, Axis, bool]) -> None:
     x, axis, keepdims = case
-    np.testing.assert_allclose(et.mean(x, axis, keepdims).numpy(), x.mean(axis=axis, keepdims=keepdims), rtol=1e-15)
+    np.testing.assert_allclose(
+        et.mean(x, axis, keepdims).numpy(), x.mean(axis=axis, keepdims=keepdims), rtol=1e-15
+    )
     grad = upstream(x, axis, keepdims)
     count = x.size / grad.size
     grad_x = et.mean_backward(et.tensor(grad), et.tensor(x), axis, keepdims)
@@ -75,8 +77,12 @@ def test_extremes_share_ties_equally(case: tuple[np.ndarray, Axis, bool], name: 
 def test_spread_of_values(case: tuple[np.ndarray, Axis, bool]) -> None:
     x, axis, keepdims = case
     variance = x.var(axis=axis, keepdims=keepdims)
-    np.testing.assert_allclose(et.variance(x, axis, keepdims=keepdims).numpy(), variance, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(et.std(x, axis, keepdims=keepdims).numpy(), np.sqrt(variance), rtol=1e-12, atol=1e-7)
+    np.testing.assert_allclose(
+        et.variance(x, axis, keepdims=keepdims).numpy(), variance, rtol=1e-12, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        et.std(x, axis, keepdims=keepdims).numpy(), np.sqrt(variance), rtol=1e-12, atol=1e-7
+    )
     shifted = et.variance(x + 1000, axis, keepdims=keepdims).numpy()
     np.testing.assert_allclose(shifted, variance, rtol=1e-9, atol=1e-9)
 
@@ -88,7 +94,9 @@ def test_product_is_right_with_zeros(case: tuple[np.ndarray, Axis, bool]) -> Non
     np.testing.assert_array_equal(et.prod(x, axis, keepdims).numpy(), x.prod(axis=axis, keepdims=keepdims))
     grad = upstream(x, axis, keepdims)
     grad_x = et.prod_backward(et.tensor(grad), et.tensor(x), axis, keepdims).numpy()
-    for place in np.ndindex(x.shape):  # the product is linear in each element: its slope is f(x_i = 1) - f(x_i = 0)
+    for place in np.ndindex(
+        x.shape
+    ):  # the product is linear in each element: its slope is f(x_i = 1) - f(x_i = 0)
         one, zero = x.copy(), x.copy()
         one[place], zero[place] = 1, 0
         slope = one.prod(axis=axis, keepdims=keepdims) - zero.prod(axis=axis, keepdims=keepdims)
@@ -101,7 +109,9 @@ def test_logsumexp_moves_with_its_argument(case: tuple[np.ndarray, Axis, bool]) 
     plain = np.log(np.exp(x).sum(axis=axis, keepdims=keepdims))
     np.testing.assert_allclose(et.logsumexp(x, axis, keepdims).numpy(), plain, rtol=1e-13, atol=1e-13)
     np.testing.assert_allclose(et.logsumexp(x + 5000, axis, keepdims).numpy(), plain + 5000, rtol=1e-13)
-    grad_x = et.logsumexp_backward(et.ones(plain.shape, et.float64), et.tensor(x), axis=axis, keepdims=keepdims)
+    grad_x = et.logsumexp_backward(
+        et.ones(plain.shape, et.float64), et.tensor(x), axis=axis, keepdims=keepdims
+    )
     np.testing.assert_allclose(grad_x.numpy(), np.exp(x - spread(plain, x, axis, keepdims)), rtol=1e-12)
 
 
@@ -117,7 +127,9 @@ def test_cumsum_and_its_adjoint(case: tuple[np.ndarray, Axis, bool]) -> None:
 
 
 @given(reductions(), st.integers(0, 3))
-def test_an_axis_named_twice_or_out_of_range_is_refused(case: tuple[np.ndarray, Axis, bool], extra: int) -> None:
+def test_an_axis_named_twice_or_out_of_range_is_refused(
+    case: tuple[np.ndarray, Axis, bool], extra: int
+) -> None:
     x, _, keepdims = case
     for axis in [x.ndim + extra, -x.ndim - 1 - extra, *([(0, -x.ndim)] if x.ndim else [])]:
         with pytest.raises(ValueError, match=r"^\[sum\] axis"):

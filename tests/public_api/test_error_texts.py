@@ -121,5 +121,11 @@ def test_spoiled_arguments(name: str) -> None:
 
 
 def test_no_function_is_left_out() -> None:
-    known = OTHERS.keys() | OF_FUNCTIONS | WITHOUT_ARGUMENTS | PAIRS.keys() | {f"{name}_backward" for name in PAIRS}
+    known = (
+        OTHERS.keys()
+        | OF_FUNCTIONS
+        | WITHOUT_ARGUMENTS
+        | PAIRS.keys()
+        | {f"{name}_backward" for name in PAIRS}
+    )
     assert not [name for name, function in FUNCTIONS.items() if not {name, function.__name__} & known]

@@ -39,7 +39,9 @@ def examples_by_module(module: str) -> dict[str, int]:
 
 def shows_itself(value: Any) -> bool:
     """Whether an example would add nothing: exceptions, and classes that only hold fields."""
-    return isinstance(value, type) and (issubclass(value, (BaseException, tuple)) or dataclasses.is_dataclass(value))
+    return isinstance(value, type) and (
+        issubclass(value, (BaseException, tuple)) or dataclasses.is_dataclass(value)
+    )
 
 
 @pytest.mark.parametrize(("name", "value"), documented_objects().items(), ids=documented_objects())

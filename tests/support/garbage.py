@@ -15,11 +15,40 @@ DTYPES = [
     np.bool_, np.int8, np.int32, np.int64, np.uint8, np.uint64,
     np.float16, ml_dtypes.bfloat16, np.float32, np.float64,
 ]  # fmt: skip
-SHAPES = [(), (0,), (1,), (2,), (3,), (5,), (1, 1), (2, 3), (3, 2), (0, 3), (2, 1), (2, 2, 3), (1, 0, 2), (2, 3, 1, 2)]
+SHAPES = [
+    (),
+    (0,),
+    (1,),
+    (2,),
+    (3,),
+    (5,),
+    (1, 1),
+    (2, 3),
+    (3, 2),
+    (0, 3),
+    (2, 1),
+    (2, 2, 3),
+    (1, 0, 2),
+    (2, 3, 1, 2),
+]
 # Nothing between: a length of a million is not an error, and a length of 2**62 cannot be met
 INTEGERS = [0, 1, 2, 3, 5, -1, -2, -7, 99, 2**62, 2**63, -(2**63), 2**70, -(2**70)]
 FLOATS = [0.0, -0.0, 0.5, 1.0, 1.5, -2.5, 1e-300, 1e300, float("nan"), float("inf"), float("-inf")]
-WORDS = ["", "mean", "sum", "none", "nonsense", "ij,jk->ik", "i,i", "...", "float32", "fan_in", "relu", "same", "é"]
+WORDS = [
+    "",
+    "mean",
+    "sum",
+    "none",
+    "nonsense",
+    "ij,jk->ik",
+    "i,i",
+    "...",
+    "float32",
+    "fan_in",
+    "relu",
+    "same",
+    "é",
+]
 
 
 class BrokenRepr:
@@ -69,7 +98,7 @@ def container(rng: random.Random) -> Any:
     """Lists, tuples and other things that hold things."""
     inner = [anything(rng, depth=1) for _ in range(rng.randrange(4))]
     made: list[Callable[[], Any]] = [
-        lambda: inner, lambda: tuple(inner), lambda: [], lambda: (), lambda: {}, lambda: {"a": 1}, set, lambda: iter(inner),
+        lambda: inner, lambda: tuple(inner), list, lambda: (), dict, lambda: {"a": 1}, set, lambda: iter(inner),
         lambda: tuple(rng.choice(INTEGERS) for _ in range(rng.randrange(4))), lambda: [[1.0], [2.0, 3.0]], lambda: [[], []],
         lambda: (0, 1), lambda: (0, 0), lambda: (2, 3), lambda: range(3), lambda: [1] * 70,
     ]  # fmt: skip
@@ -90,7 +119,9 @@ def oddity(rng: random.Random) -> Any:
 def tensor(rng: random.Random) -> et.ExTensor:
     """A tensor, which may want a gradient."""
     made = array(rng)
-    return et.tensor(made, requires_grad=made.dtype.name.endswith(("float16", "float32", "float64")) and rng.random() < 0.3)
+    return et.tensor(
+        made, requires_grad=made.dtype.name.endswith(("float16", "float32", "float64")) and rng.random() < 0.3
+    )
 
 
 def anything(rng: random.Random, depth: int = 0) -> Any:

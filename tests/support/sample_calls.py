@@ -23,7 +23,9 @@ _WEIGHT: Arguments = {"shape": (4, 3), "rng": 0, "dtype": "float32"}
 
 # Functions without a gradient, by their dotted names inside the package.
 OTHERS: dict[str, Arguments] = {
-    **dict.fromkeys(["argmax", "argmin", "any", "all", "count_nonzero"], _ONE | {"axis": 1, "keepdims": False}),
+    **dict.fromkeys(
+        ["argmax", "argmin", "any", "all", "count_nonzero"], _ONE | {"axis": 1, "keepdims": False}
+    ),
     "argsort": _ONE | {"axis": 1},
     **dict.fromkeys(["isnan", "isinf", "isfinite", "logical_not"], _ONE),
     **dict.fromkeys(["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"], _TWO),
@@ -52,7 +54,9 @@ OTHERS: dict[str, Arguments] = {
     "init.normal": _WEIGHT | {"mean": 0.0, "std": 1.0},
     "init.uniform": _WEIGHT | {"low": -1.0, "high": 1.0},
     "init.truncated_normal": _WEIGHT | {"mean": 0.0, "std": 1.0},
-    **dict.fromkeys(["init.xavier_uniform", "init.xavier_normal", "init.orthogonal"], _WEIGHT | {"gain": 1.0}),
+    **dict.fromkeys(
+        ["init.xavier_uniform", "init.xavier_normal", "init.orthogonal"], _WEIGHT | {"gain": 1.0}
+    ),
     "init.lecun_normal": _WEIGHT,
     **dict.fromkeys(
         ["init.kaiming_uniform", "init.kaiming_normal"], _WEIGHT | {"mode": "fan_in", "nonlinearity": "relu"}
@@ -96,7 +100,9 @@ def call(function: Callable[..., Any], arguments: Arguments) -> Any:
             value = arguments[p.name]
             if p.kind is p.VAR_POSITIONAL:
                 args.extend(value)
-            elif p.kind is p.KEYWORD_ONLY or len(args) < list(inspect.signature(function).parameters).index(p.name):
+            elif p.kind is p.KEYWORD_ONLY or len(args) < list(inspect.signature(function).parameters).index(
+                p.name
+            ):
                 kwargs[p.name] = value
             else:
                 args.append(value)

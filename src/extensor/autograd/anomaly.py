@@ -126,7 +126,6 @@ def _statistics(x: ExTensor) -> str:
         return f"{x.shape} bool"
     wide = a.astype(np.float64)
     zeros = int((wide == 0).sum())
-    return (
-        f"{x.shape} {x.dtype}, min {wide.min():.4g}, max {wide.max():.4g}, mean {wide.mean():.4g}"
-        + (f", {zeros} zeros" if zeros else "")
+    return f"{x.shape} {x.dtype}, min {wide.min():.4g}, max {wide.max():.4g}, mean {wide.mean():.4g}" + (
+        f", {zeros} zeros" if zeros else ""
     )

@@ -50,7 +50,8 @@ def recorded_calls(output: ExTensor) -> list[Call]:
     ordered = [*leaves, *nodes]
     position = {id(e): i for i, e in enumerate(ordered)}
     return [
-        Call(e, [position[id(_node(i))] for i in e.edges if i is not None] if isinstance(e, Node) else []) for e in ordered
+        Call(e, [position[id(_node(i))] for i in e.edges if i is not None] if isinstance(e, Node) else [])
+        for e in ordered
     ]
 
 

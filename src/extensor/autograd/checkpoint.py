@@ -48,7 +48,9 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
         node = Node(part, tuple(part.edges), ())
         node.outputs = [(t.shape, t.dtype) for t in outputs]
         branches = iter(Branch(node, i) for i in range(len(outputs)))
-        return map_leaves(lambda t: ExTensor(t._array, True, next(branches)) if t.requires_grad else t, result)
+        return map_leaves(
+            lambda t: ExTensor(t._array, True, next(branches)) if t.requires_grad else t, result
+        )
 
     return forgetful
 
@@ -69,7 +71,9 @@ class _Part:
         self.rule = self
         self.backward = self
 
-    def gradients(self, grad_output: Sequence[ExTensor], saved: Any, options: Any, needs: Any = None) -> list[Any]:
+    def gradients(
+        self, grad_output: Sequence[ExTensor], saved: Any, options: Any, needs: Any = None
+    ) -> list[Any]:
         """One gradient per edge; recorded if the walk that asks is."""
         create = is_recording()
         with set_recording(True), restored(self.draws):
@@ -100,7 +104,9 @@ def checkpoint_sequential(layers: Sequence[Callable[[Any], Any]], segments: int)
     """
     chain = list(layers)
     if not chain or not all(map(callable, chain)):
-        raise TypeError(f"[checkpoint_sequential] layers must be a non-empty list of functions, got {describe(layers)}")
+        raise TypeError(
+            f"[checkpoint_sequential] layers must be a non-empty list of functions, got {describe(layers)}"
+        )
     if not isinstance(segments, int) or isinstance(segments, bool):
         raise TypeError(f"[checkpoint_sequential] segments must be an int, got {describe(segments)}")
     if not 1 <= segments <= len(chain):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import html
-from pathlib import Path
+import os
 from typing import Any
 
 from ..errors import GraphError
-from ..tensor import ExTensor
+from ..tensor import ExTensor, escaped
 from .chain import Call, recorded_calls
 
 __all__ = ["GraphDrawing", "draw_graph"]
@@ -30,7 +29,7 @@ class GraphDrawing:
         return f"<GraphDrawing, {len(self.svg)} bytes of SVG>"
 
 
-def draw_graph(output: ExTensor, path: str | Path | None = None) -> GraphDrawing:
+def draw_graph(output: ExTensor, path: str | os.PathLike[str] | None = None) -> GraphDrawing:
     """Draw how ``output`` was computed: operations, shapes, and where a gradient flows.
 
     Args:
@@ -52,7 +51,8 @@ def draw_graph(output: ExTensor, path: str | Path | None = None) -> GraphDrawing
         raise ValueError(f"[draw_graph] {len(calls)} calls are too many to draw; at most {_MOST_CALLS}")
     drawing = GraphDrawing(_svg(calls))
     if path is not None:
-        Path(path).write_text(drawing.svg, encoding="utf-8")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(drawing.svg)
     return drawing
 
 
@@ -63,14 +63,18 @@ def _rows(calls: list[Call]) -> list[list[int]]:
         depth[i] = 1 + max((depth[j] for j in call.inputs), default=-1)
     for i, call in enumerate(calls):
         if call.is_leaf:
-            depth[i] = max(0, min((depth[k] for k, user in enumerate(calls) if i in user.inputs), default=1) - 1)
+            depth[i] = max(
+                0, min((depth[k] for k, user in enumerate(calls) if i in user.inputs), default=1) - 1
+            )
     rows: list[list[int]] = [[] for _ in range(max(depth) + 1)]
     for i, d in enumerate(depth):
         rows[d].append(i)
     return rows
 
 
-def _place(calls: list[Call], rows: list[list[int]], widths: list[float]) -> tuple[list[tuple[float, float]], float]:
+def _place(
+    calls: list[Call], rows: list[list[int]], widths: list[float]
+) -> tuple[list[tuple[float, float]], float]:
     """Centre of every box. Each row is ordered by where its inputs stand, to keep lines from crossing."""
     total = max(sum(widths[i] + _GAP_X for i in row) - _GAP_X for row in rows)
     centre = [0.0] * len(calls)
@@ -120,8 +124,8 @@ def _svg(calls: list[Call]) -> str:
         out.append(
             f'<g><rect x="{x - widths[i] / 2:.1f}" y="{y - _BOX / 2:.1f}" width="{widths[i]:.1f}" height="{_BOX}" '
             f'rx="{_BOX / 2 if call.is_leaf else 6}" fill="{fill}" stroke="#4b5563"/>'
-            f'<text x="{x:.1f}" y="{y - 2:.1f}" text-anchor="middle" font-size="12.5" fill="#111827">{html.escape(name)}</text>'
-            f'<text x="{x:.1f}" y="{y + 12:.1f}" text-anchor="middle" font-size="10.5" fill="#6b7280">{html.escape(shape)}</text>'
+            f'<text x="{x:.1f}" y="{y - 2:.1f}" text-anchor="middle" font-size="12.5" fill="#111827">{escaped(name)}</text>'
+            f'<text x="{x:.1f}" y="{y + 12:.1f}" text-anchor="middle" font-size="10.5" fill="#6b7280">{escaped(shape)}</text>'
             "</g>"
         )
     return "\n".join([*out, "</svg>"])

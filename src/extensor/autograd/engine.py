@@ -62,7 +62,9 @@ class Walk:
         self.found: dict[int, ExTensor] = {}
         self.targets = None if targets is None else {id(t) for t in targets}
         # Nothing recorded before the first target can lead to one.
-        self.oldest = -1 if targets is None else min((getattr(t, "sequence", -1) for t in targets), default=-1)
+        self.oldest = (
+            -1 if targets is None else min((getattr(t, "sequence", -1) for t in targets), default=-1)
+        )
         self.retain = retain_graph
         self.create = create_graph
 
@@ -129,7 +131,9 @@ class Walk:
             return rule.gradients(grad, self.saved(node), node.options, needs)
         # Every gradient is linear in grad_output: one that does not depend on it was not recorded.
         probe = [ExTensor(g._array, True, g._node) for g in (grad if type(grad) is list else [grad])]
-        grads = rule.gradients(probe if type(grad) is list else probe[0], self.saved(node), node.options, needs)
+        grads = rule.gradients(
+            probe if type(grad) is list else probe[0], self.saved(node), node.options, needs
+        )
         for g in grads:
             if isinstance(g, ExTensor) and not g._requires_grad and g._array.any():
                 raise NotImplementedError(
@@ -177,7 +181,6 @@ class Walk:
                 grad = self.cast(grad, node.casts[i])
             self.add(edge, grad)
 
-
     def cast(self, grad: ExTensor, dtype: Any) -> ExTensor:
         """A gradient in the dtype of the input it belongs to."""
         return grad.astype(dtype)
@@ -222,7 +225,9 @@ def _check_custom(node: Node, i: int, grad: Any) -> None:
             "a broadcast input needs extensor.sum_to_shape"
         )
     if grad.dtype != dtype:
-        raise TypeError(f"[{backward_name(node)}] gradient {i} has dtype {grad.dtype} but the input has dtype {dtype}")
+        raise TypeError(
+            f"[{backward_name(node)}] gradient {i} has dtype {grad.dtype} but the input has dtype {dtype}"
+        )
 
 
 def check_grad_output(function: str, output: ExTensor, grad_output: Any) -> ExTensor:
@@ -230,7 +235,9 @@ def check_grad_output(function: str, output: ExTensor, grad_output: Any) -> ExTe
     if not isinstance(output, ExTensor):
         raise TypeError(f"[{function}] can only start from a tensor, got {type(output).__name__}")
     if output.dtype not in FLOATING:
-        raise TypeError(f"[{function}] a tensor of dtype {output.dtype} has no gradient; use a floating dtype")
+        raise TypeError(
+            f"[{function}] a tensor of dtype {output.dtype} has no gradient; use a floating dtype"
+        )
     if not output._requires_grad:
         raise GraphError(
             f"[{function}] this tensor does not depend on anything that requires a gradient; "

@@ -44,12 +44,18 @@ def explain(output: ExTensor, grad_output: ExTensor | None = None) -> None:
     finally:
         walks.kind = before
     norms.update({id(leaf): _norm(g) for leaf, g in zip(leaves, found) if g is not None})
-    rows = [("operation", "shape", "line", "backward", "|gradient|")]
+    rows: list[tuple[str, ...]] = [("operation", "shape", "line", "backward", "|gradient|")]
     for call in reversed(calls):
         norm = norms.get(id(call.edge))
         node = None if call.is_leaf else call.edge
         rows.append(
-            (call.name, str(call.shape), _line(node), backward_name(node) if node else "", "" if norm is None else f"{norm:.4g}")
+            (
+                call.name,
+                str(call.shape),
+                _line(node),
+                backward_name(node) if node else "",
+                "" if norm is None else f"{norm:.4g}",
+            )
         )
     widths = [max(len(row[i]) for row in rows) for i in range(5)]
     rows.insert(1, tuple("-" * w for w in widths))

@@ -7,7 +7,10 @@ from .engine import backpropagate, check_grad_output
 
 
 def backward(
-    self: ExTensor, grad_output: ExTensor | None = None, retain_graph: bool = False, create_graph: bool = False
+    self: ExTensor,
+    grad_output: ExTensor | None = None,
+    retain_graph: bool = False,
+    create_graph: bool = False,
 ) -> None:
     """Accumulate the gradient of this tensor into the ``.grad`` of every leaf it was computed from.
 

@@ -115,7 +115,9 @@ def _structure(tree: Any, gradients: Iterator[str]) -> str:
 class _Step:
     """One call of the forward."""
 
-    def __init__(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, place: Any) -> None:
+    def __init__(
+        self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, place: Any
+    ) -> None:
         self.op = op
         self.args = args
         self.kwargs = kwargs
@@ -181,11 +183,16 @@ class _Writer:
         for i, step in enumerate(self.steps):
             after = self.steps[i + 1] if i + 1 < len(self.steps) else None
             for k, output in enumerate(step.outputs):
-                name = self._fresh(_assigned_name(step, after) or f"{step.op.__name__}_1", k if step.several else None)
+                name = self._fresh(
+                    _assigned_name(step, after) or f"{step.op.__name__}_1", k if step.several else None
+                )
                 step.variables.append(name)
                 if isinstance(output, ExTensor) and not self.names.get(id(output)):
                     self._name(output, name)
-            arguments = [*map(self.expression, step.args), *(f"{k}={self.expression(v)}" for k, v in step.kwargs.items())]
+            arguments = [
+                *map(self.expression, step.args),
+                *(f"{k}={self.expression(v)}" for k, v in step.kwargs.items()),
+            ]
             call = f"{self._function(step.op.__name__)}({', '.join(arguments)})"
             shapes = ", ".join(str(getattr(o, "shape", "")) for o in step.outputs)
             left = ", ".join(step.variables) + ("," if step.several and len(step.variables) == 1 else "")
@@ -239,7 +246,9 @@ class _Writer:
 
     # The backward
 
-    def call_backward(self, node: Node, grad: Any, needs: tuple[bool, ...] | None, edges: Any, grads: list[Any]) -> None:
+    def call_backward(
+        self, node: Node, grad: Any, needs: tuple[bool, ...] | None, edges: Any, grads: list[Any]
+    ) -> None:
         """Write the line of one backward call and name the gradients it returns."""
         step = self.node_steps[id(node)]
         rule = node.op.rule
@@ -277,7 +286,9 @@ class _Writer:
         if isinstance(grad, ExTensor):
             return self.grad_names[id(grad)]
         parts = [
-            "None" if g is None else self.grad_names.get(id(g)) or f"{self._function('zeros_like')}({variable})"
+            "None"
+            if g is None
+            else self.grad_names.get(id(g)) or f"{self._function('zeros_like')}({variable})"
             for g, variable in zip(grad, step.variables)
         ]
         return f"[{', '.join(parts)}]"

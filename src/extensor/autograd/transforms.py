@@ -10,13 +10,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ..dtypes import FLOATING
 from ..errors import GraphError, describe
-from ..graph import attach, differentiable, is_recording, set_recording
+from ..graph import Op, attach, differentiable, is_recording, set_recording
 from ..ops.joining import stack
 from ..tensor import ExTensor
 from .engine import backpropagate, outside
@@ -63,12 +63,16 @@ class Sources:
         self.outer = is_recording() and any(t.requires_grad for tree in trees for t in leaves(tree))
         self.trees = [map_leaves(self._open, tree) for tree in trees]
         if not self.tensors:
-            raise TypeError(f"[{function}] found no tensor to differentiate with respect to in {describe(trees)}")
+            raise TypeError(
+                f"[{function}] found no tensor to differentiate with respect to in {describe(trees)}"
+            )
 
     def _open(self, x: ExTensor) -> ExTensor:
         if x.dtype not in FLOATING:
-            raise TypeError(f"[{self.function}] a tensor of dtype {x.dtype} has no gradient; use a floating dtype")
-        opened = attach(source, ((), None), [x], [x.requires_grad and is_recording()], x)
+            raise TypeError(
+                f"[{self.function}] a tensor of dtype {x.dtype} has no gradient; use a floating dtype"
+            )
+        opened = attach(cast(Op, source), ((), None), [x], [x.requires_grad and is_recording()], x)
         self.tensors.append(opened)
         return opened
 
@@ -77,15 +81,18 @@ class Sources:
         return [t._node for t in self.tensors]
 
     def walk(
-        self, outputs: Sequence[ExTensor], grads: Sequence[ExTensor], *, retain: bool = False, create: bool | None = None
+        self,
+        outputs: Sequence[ExTensor],
+        grads: Sequence[ExTensor],
+        *,
+        retain: bool = False,
+        create: bool | None = None,
     ) -> list[ExTensor]:
         """The gradients of the sources; zeros where an output does not depend on one."""
         if create is None:
             create = self.must_record(outputs, grads)
         found = backpropagate(outputs, grads, self.nodes, retain_graph=retain or create, create_graph=create)
-        return [
-            ExTensor(np.zeros(t.shape, t.dtype)) if g is None else g for g, t in zip(found, self.tensors)
-        ]
+        return [ExTensor(np.zeros(t.shape, t.dtype)) if g is None else g for g, t in zip(found, self.tensors)]
 
     def must_record(self, outputs: Sequence[ExTensor], grads: Sequence[ExTensor]) -> bool:
         if _nesting.depth > 0 or self.outer or any(g.requires_grad for g in grads):
@@ -102,9 +109,13 @@ def _argnums(function: str, argnums: Any, count: int) -> tuple[int, ...]:
     wanted = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     for i in wanted:
         if not isinstance(i, int) or isinstance(i, bool):
-            raise TypeError(f"[{function}] argnums must be an int or a tuple of ints, got {describe(argnums)}")
+            raise TypeError(
+                f"[{function}] argnums must be an int or a tuple of ints, got {describe(argnums)}"
+            )
         if not -count <= i < count:
-            raise ValueError(f"[{function}] argnums {i} is out of range for a call with {count} positional arguments")
+            raise ValueError(
+                f"[{function}] argnums {i} is out of range for a call with {count} positional arguments"
+            )
     return tuple(i % count for i in wanted)
 
 
@@ -125,7 +136,9 @@ def _detached(tree: Any) -> Any:
     return map_leaves(lambda t: t.detach() if t.requires_grad else t, tree)
 
 
-def value_and_grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
+def value_and_grad(
+    fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
     """A function that returns ``(fn(*args), gradients)``.
 
     Args:
@@ -168,13 +181,17 @@ def _start(name: str, value: Any) -> ExTensor:
     if not isinstance(value, ExTensor):
         raise TypeError(f"[{name}] fn must return a scalar tensor, got {describe(value)}")
     if value.size != 1 or value.ndim:
-        raise GraphError(f"[{name}] fn must return a scalar tensor, got shape {value.shape}; reduce it, e.g. with .sum()")
+        raise GraphError(
+            f"[{name}] fn must return a scalar tensor, got shape {value.shape}; reduce it, e.g. with .sum()"
+        )
     if value.dtype not in FLOATING:
         raise TypeError(f"[{name}] fn returned a tensor of dtype {value.dtype}, which has no gradient")
     return ExTensor(np.ones((), value.dtype))
 
 
-def grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
+def grad(
+    fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
     """A function that returns the gradient of the scalar function ``fn``; with ``has_aux``, ``(gradient, aux)``.
 
     Arguments as for :func:`value_and_grad`. Apply it twice for second derivatives.
@@ -214,7 +231,9 @@ def vjp(fn: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., tuple
         raise TypeError(f"[vjp] fn must return tensors, got {describe(out)}")
 
     def pullback(grad_output: Any) -> tuple[Any, ...]:
-        return tuple(sources.rebuild(sources.walk(outputs, _cotangents("vjp", outputs, grad_output), retain=True)))
+        return tuple(
+            sources.rebuild(sources.walk(outputs, _cotangents("vjp", outputs, grad_output), retain=True))
+        )
 
     return (out if _nesting.depth or sources.outer else _detached(out)), pullback
 
@@ -223,7 +242,9 @@ def _cotangents(name: str, outputs: Sequence[ExTensor], given: Any) -> list[ExTe
     """One gradient per output, checked."""
     grads = list(leaves(given))
     if len(grads) != len(outputs):
-        raise ValueError(f"[{name}] expected a structure of {len(outputs)} tensors like the outputs, got {describe(given)}")
+        raise ValueError(
+            f"[{name}] expected a structure of {len(outputs)} tensors like the outputs, got {describe(given)}"
+        )
     for out, g in zip(outputs, grads):
         if g.shape != out.shape:
             raise ValueError(f"[{name}] a gradient has shape {g.shape} but its output has shape {out.shape}")
@@ -294,7 +315,9 @@ def jacobian(fn: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callab
             for i in range(output.size):
                 unit = np.zeros(output.size, output.dtype)
                 unit[i] = 1
-                pulled.append(sources.walk([output], [ExTensor(unit.reshape(output.shape))], retain=True, create=create))
+                pulled.append(
+                    sources.walk([output], [ExTensor(unit.reshape(output.shape))], retain=True, create=create)
+                )
             columns = [
                 _stack([row[k] for row in pulled], output.shape, t) for k, t in enumerate(sources.tensors)
             ]

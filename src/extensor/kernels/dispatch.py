@@ -119,6 +119,10 @@ def _widen(value: Any) -> Any:
 def _round(result: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(result, (tuple, list)):
         return type(result)(_round(r, dtype) for r in result)
-    if isinstance(result, (np.ndarray, np.generic)) and result.dtype == float32 and dtype in (float16, bfloat16):
+    if (
+        isinstance(result, (np.ndarray, np.generic))
+        and result.dtype == float32
+        and dtype in (float16, bfloat16)
+    ):
         return np.asarray(result).astype(dtype)
     return result

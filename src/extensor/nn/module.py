@@ -121,7 +121,9 @@ class Module:
         for path, module in self.named_modules():
             prefix = f"{path}." if path else ""
             own = {name: v.detach() for name, v in module._members() if isinstance(v, Parameter)}
-            own.update({n: getattr(module, n) for n in module._buffer_names if getattr(module, n) is not None})
+            own.update(
+                {n: getattr(module, n) for n in module._buffer_names if getattr(module, n) is not None}
+            )
             state.update({prefix + name: value for name, value in own.items()})
         return state
 
@@ -143,7 +145,9 @@ class Module:
         ]
         if problems:
             more = f"; and {len(problems) - 8} more" if len(problems) > 8 else ""
-            raise ValueError(f"[load_state_dict] state does not fit {type(self).__name__}: {'; '.join(problems[:8])}{more}")
+            raise ValueError(
+                f"[load_state_dict] state does not fit {type(self).__name__}: {'; '.join(problems[:8])}{more}"
+            )
         for path, module in self.named_modules():
             prefix = f"{path}." if path else ""
             for name, parameter in module._members():

@@ -38,8 +38,12 @@ class Parameter(ExTensor):
     def __new__(cls, data: Any, requires_grad: bool = True) -> Parameter:
         value = as_tensor("Parameter", "data", data)
         if value.dtype not in FLOATING:
-            raise TypeError(f"[Parameter] data must have a floating dtype, got {value.dtype}; pass dtype=extensor.float32")
-        self = super().__new__(cls, np.ascontiguousarray(value._array).reshape(value.shape), bool(requires_grad))
+            raise TypeError(
+                f"[Parameter] data must have a floating dtype, got {value.dtype}; pass dtype=extensor.float32"
+            )
+        self = super().__new__(
+            cls, np.ascontiguousarray(value._array).reshape(value.shape), bool(requires_grad)
+        )
         self._replaced = 0
         return self
 
@@ -50,7 +54,9 @@ class Parameter(ExTensor):
         """Replace the value by one of the same shape; it is cast to the parameter's dtype."""
         value = as_tensor("assign", "value", value)
         if value.shape != self.shape:
-            raise ValueError(f"[assign] value has shape {value.shape} but the parameter has shape {self.shape}")
+            raise ValueError(
+                f"[assign] value has shape {value.shape} but the parameter has shape {self.shape}"
+            )
         self._array = np.ascontiguousarray(value._array, self.dtype).reshape(self.shape)
         self._replaced = next_sequence()
 

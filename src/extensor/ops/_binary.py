@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from .. import kernels
+from ..dtypes import HALF, promote
 from ..errors import describe
 from ..kernels import Kernel
 from ..tensor import ExTensor
@@ -19,15 +21,33 @@ def operand(function: str, name: str, value: Any, other: Any) -> Any:
     return as_tensor(function, name, value)
 
 
+def _promoted(a: Any, b: Any) -> tuple[Any, Any]:
+    """A half-precision operand beside integers that are too wide for it becomes what NumPy makes of the two."""
+    if (
+        isinstance(a, ExTensor)
+        and isinstance(b, ExTensor)
+        and a.dtype != b.dtype
+        and not HALF.isdisjoint((a.dtype, b.dtype))
+    ):
+        dtype = promote(a.dtype, b.dtype)
+        if dtype not in HALF:
+            return kernels.astype(a, dtype), kernels.astype(b, dtype)
+    return a, b
+
+
 def binary(function: str, kernel: Kernel, a: Any, b: Any) -> ExTensor:
     """``kernel(a, b)``; what NumPy has to say about the operands comes as our errors."""
-    a, b = operand(function, "a", a, b), operand(function, "b", b, a)
+    a, b = _promoted(operand(function, "a", a, b), operand(function, "b", b, a))
     try:
         return kernel(a, b)
     except ValueError as error:
         if "power" in str(error):
-            raise ValueError(f"[{function}] integers to negative powers are not integers; use a floating a") from None
-        raise ValueError(f"[{function}] a and b do not broadcast (a: {np.shape(a)}, b: {np.shape(b)})") from None
+            raise ValueError(
+                f"[{function}] integers to negative powers are not integers; use a floating a"
+            ) from None
+        raise ValueError(
+            f"[{function}] a and b do not broadcast (a: {np.shape(a)}, b: {np.shape(b)})"
+        ) from None
     except OverflowError as error:
         raise ValueError(f"[{function}] {error}") from None
     except TypeError:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..dtypes import FLOATING, float16
+from ..dtypes import FLOATING, guard_width
 from ..graph import differentiable, fused
 from ..kernels import Kernel
 from ..tensor import ExTensor, Shape, TensorOrShape
@@ -29,6 +29,7 @@ __all__ = [
     "power", "power_backward", "negate", "negate_backward",
     "maximum", "maximum_backward", "minimum", "minimum_backward",
 ]  # fmt: skip
+
 
 def _shape(value: Any) -> Shape:
     return value.shape if isinstance(value, (ExTensor, np.ndarray)) else ()
@@ -48,20 +49,22 @@ def _check_grad(function: str, grad_output: Any, shape_a: Shape, shape_b: Shape)
     return grad
 
 
-def _floating(function: str, name: str, value: Any) -> Any:
-    """An operand of a backward: a floating tensor, or a Python number."""
+def _floating(function: str, name: str, value: Any, needed: bool) -> Any:
+    """An operand of a backward: a tensor, floating if its gradient is needed, or a Python number."""
     if type(value) in Scalar:
         return as_number(function, name, value) if abs(value) >= 2**63 else value  # NumPy has no such ints
     found = as_tensor(function, name, value)
-    if found.dtype not in FLOATING:
+    if needed and found.dtype not in FLOATING:
         raise TypeError(f"[{function}] {name} has dtype {found.dtype}; only floating tensors have gradients")
     return found
 
 
-def _binary_backward(function: str, kernel: Kernel, grad_output: Any, a: Any, b: Any, *attributes: Any) -> BinaryGradients:
-    a, b = _floating(function, "a", a), _floating(function, "b", b)
+def _binary_backward(
+    function: str, kernel: Kernel, grad_output: Any, a: Any, b: Any, needs: Needs, *attributes: Any
+) -> BinaryGradients:
+    a, b = _floating(function, "a", a, needs[0]), _floating(function, "b", b, needs[1])
     grad = _check_grad(function, grad_output, _shape(a), _shape(b))
-    grad_a, grad_b = kernel(grad, a, b, *attributes)
+    grad_a, grad_b = kernel(grad, a, b, *attributes, needs)
     return BinaryGradients(cast_like(grad_a, a), cast_like(grad_b, b))
 
 
@@ -76,7 +79,7 @@ def _summed(needs: Needs, a: Any, b: Any, grad_a: Any, grad_b: Any) -> BinaryGra
 def guard_eps(function: str, eps: Any, dtype: Any) -> float:
     """The width of the guard around zero: 1e-10, in float16 1e-4; 0 is IEEE."""
     if eps is None:
-        return 1e-4 if dtype == float16 else 1e-10
+        return guard_width(dtype)
     eps = as_number(function, "eps", eps)
     if not 0 <= eps < float("inf"):
         raise ValueError(f"[{function}] eps must be zero or a small positive number, got {eps}")
@@ -95,7 +98,9 @@ def add(a: Any, b: Any) -> ExTensor:
     return binary("add", kernels.add, a, b)
 
 
-def add_backward(grad_output: ExTensor, a: TensorOrShape, b: TensorOrShape, *, needs: Needs = BOTH) -> BinaryGradients:
+def add_backward(
+    grad_output: ExTensor, a: TensorOrShape, b: TensorOrShape, *, needs: Needs = BOTH
+) -> BinaryGradients:
     """Gradient of :func:`add`.   da = dy,  db = dy,  each summed to its operand's shape
 
     Args:
@@ -163,7 +168,9 @@ def multiply(a: Any, b: Any) -> ExTensor:
 
 
 @fused(lambda g, a, b, *, needs=BOTH: _summed(needs, a, b, lambda: g * b, lambda: g * a))
-def multiply_backward(grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH) -> BinaryGradients:
+def multiply_backward(
+    grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH
+) -> BinaryGradients:
     """Gradient of :func:`multiply`.   da = dy * b,  db = dy * a,  each summed to its operand's shape
 
     Example:
@@ -222,7 +229,7 @@ def divide_backward(
     """
     check_needs("divide_backward", needs)
     eps = guard_eps("divide_backward", eps, getattr(grad_output, "dtype", None))
-    return _binary_backward("divide_backward", kernels.divide_backward, grad_output, a, b, eps, needs)
+    return _binary_backward("divide_backward", kernels.divide_backward, grad_output, a, b, needs, eps)
 
 
 @differentiable
@@ -269,7 +276,9 @@ def modulo(a: Any, b: Any) -> ExTensor:
 
 
 @fused(lambda g, a, b, *, needs=BOTH: _summed(needs, a, b, lambda: g, lambda: -g * floor_divide(a, b)))
-def modulo_backward(grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH) -> BinaryGradients:
+def modulo_backward(
+    grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH
+) -> BinaryGradients:
     """Gradient of :func:`modulo`.   da = dy,  db = -dy * floor(a / b),  each summed to its operand's shape
 
     Example:
@@ -329,7 +338,7 @@ def power_backward(
     """
     check_needs("power_backward", needs)
     eps = guard_eps("power_backward", eps, getattr(grad_output, "dtype", None))
-    return _binary_backward("power_backward", kernels.power_backward, grad_output, a, b, eps, needs)
+    return _binary_backward("power_backward", kernels.power_backward, grad_output, a, b, needs, eps)
 
 
 @differentiable
@@ -387,7 +396,9 @@ def _extremum_formula(wins: Any) -> Any:
 
 
 @fused(_extremum_formula(np.greater))
-def maximum_backward(grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH) -> BinaryGradients:
+def maximum_backward(
+    grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH
+) -> BinaryGradients:
     """Gradient of :func:`maximum`: the larger takes it, a tie gives each half, a nan makes both nan.
 
     da = dy * [a > b] + dy/2 * [a == b],  db = dy - da
@@ -415,7 +426,9 @@ def minimum(a: Any, b: Any) -> ExTensor:
 
 
 @fused(_extremum_formula(np.less))
-def minimum_backward(grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH) -> BinaryGradients:
+def minimum_backward(
+    grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH
+) -> BinaryGradients:
     """Gradient of :func:`minimum`: the smaller takes it, a tie gives each half, a nan makes both nan.
 
     da = dy * [a < b] + dy/2 * [a == b],  db = dy - da

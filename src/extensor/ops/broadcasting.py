@@ -29,7 +29,9 @@ def broadcast_shapes(*shapes: Any) -> Shape:
     try:
         return np.broadcast_shapes(*checked)
     except ValueError:
-        raise ValueError(f"[broadcast_shapes] shapes do not broadcast: {' and '.join(map(str, checked))}") from None
+        raise ValueError(
+            f"[broadcast_shapes] shapes do not broadcast: {' and '.join(map(str, checked))}"
+        ) from None
 
 
 def are_shapes_broadcastable(*shapes: Any) -> bool:
@@ -51,7 +53,9 @@ def are_shapes_broadcastable(*shapes: Any) -> bool:
 def _check_target(function: str, shape: Shape, target: Shape) -> None:
     tail = shape[len(shape) - len(target) :] if len(target) <= len(shape) else None
     if tail is None or any(t not in (n, 1) for n, t in zip(tail, target)):
-        raise ValueError(f"[{function}] {target} does not broadcast to {shape}, so nothing of that shape sums to it")
+        raise ValueError(
+            f"[{function}] {target} does not broadcast to {shape}, so nothing of that shape sums to it"
+        )
 
 
 @differentiable

@@ -244,7 +244,7 @@ def tile_backward(grad_output: ExTensor, x: TensorOrShape, reps: Any) -> ExTenso
     shape, counts = _repetitions("tile_backward", full, reps)
     grad = as_grad("tile_backward", grad_output, tuple(r * n for r, n in zip(counts, shape)))
     interleaved = reshape(grad, [n for pair in zip(counts, shape) for n in pair])
-    summed = sum_to_shape(interleaved, [n for length in shape for n in (1, length)])
+    summed = sum_to_shape(interleaved, tuple(n for length in shape for n in (1, length)))
     return cast_like(reshape(summed, full), x)
 
 

@@ -43,7 +43,9 @@ def where(condition: Any, a: Any, b: Any) -> ExTensor:
 def _condition(function: str, value: Any) -> ExTensor:
     condition = as_tensor(function, "condition", value)
     if condition.dtype.kind != "b":
-        raise TypeError(f"[{function}] condition must be boolean, got {condition.dtype}; compare it, e.g. x > 0")
+        raise TypeError(
+            f"[{function}] condition must be boolean, got {condition.dtype}; compare it, e.g. x > 0"
+        )
     return condition
 
 

@@ -30,7 +30,7 @@ def sin(x: ExTensor) -> ExTensor:
     return unary("sin", kernels.sin, x)
 
 
-@fused(lambda g, x: g * cos(x))
+@fused(lambda g, x: g * x.cos())
 def sin_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`sin`.   dx = dy * cos(x)
 
@@ -174,7 +174,7 @@ def sinh(x: ExTensor) -> ExTensor:
     return unary("sinh", kernels.sinh, x)
 
 
-@fused(lambda g, x: g * cosh(x))
+@fused(lambda g, x: g * x.cosh())
 def sinh_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`sinh`.   dx = dy * cosh(x)
 

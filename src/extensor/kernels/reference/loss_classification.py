@@ -75,7 +75,9 @@ def class_targets(x, targets, axis, label_smoothing, weight, ignore_index):
     w = None if weight is None else along(weight, axis, x.ndim)
     count = total(weighted(t, w)) if labels else (x.size // classes if classes else 0)
     if label_smoothing:
-        t = np.where(kept, t * (1 - label_smoothing) + label_smoothing / max(classes, 1), np.zeros((), t.dtype))
+        t = np.where(
+            kept, t * (1 - label_smoothing) + label_smoothing / max(classes, 1), np.zeros((), t.dtype)
+        )
     return weighted(t, w), kept, count
 
 
