@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import extensor
 
 PACKAGE = Path(extensor.__file__).parent
@@ -34,7 +36,10 @@ def test_only_the_package_is_installed() -> None:
 
 
 def test_version_and_command() -> None:
-    distribution = importlib.metadata.distribution("extensor")
+    try:
+        distribution = importlib.metadata.distribution("extensor")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("run from the source tree, not installed")
     assert distribution.version == extensor.__version__
     commands = {
         entry.name: entry.value for entry in distribution.entry_points.select(group="console_scripts")

@@ -59,6 +59,7 @@ SPREAD: dict[str, Spoils] = {  # the arguments behind a star
 # Where an argument of a common name means something else.
 SPECIAL: dict[tuple[str, str], Spoils] = {
     ("from_dlpack", "source"): [("x", TypeError), (object(), TypeError)],
+    ("pad_backward", "constant_values"): [], ("seed", "n"): [("x", TypeError), (-1, ValueError)],
     ("softplus", "beta"): NUMBER, ("triplet_margin", "p"): [*NUMBER, (-1.0, ValueError)], ("triplet_margin", "eps"): NUMBER,
 }  # fmt: skip
 ANY_OPTION: Spoils = [(object(), EITHER)]
@@ -75,9 +76,11 @@ def arguments_of(name: str) -> dict[str, Any]:
 
 def spoils(name: str, argument: str, value: Any) -> Spoils:
     """What to put in place of an argument, and the exception each must raise."""
-    special = SPECIAL.get((name.removesuffix("_backward"), argument)) or SPREAD.get(argument)
-    if special:
-        return special
+    for key in ((name, argument), (name.removesuffix("_backward"), argument)):
+        if key in SPECIAL:
+            return SPECIAL[key]
+    if argument in SPREAD:
+        return SPREAD[argument]
     if argument == "grad_output" and isinstance(value, et.ExTensor):
         wrong: Spoils = [("text", TypeError), (None, TypeError), (et.zeros(value.shape, et.int64), TypeError)]
         if name not in ANY_SHAPE:

@@ -63,6 +63,7 @@ OTHERS: dict[str, Arguments] = {
     ),
     "sgd_step": {"param": _X, "grad": _X, "lr": 0.1},
     "set_num_threads": {"n": 2},
+    "seed": {"n": 0},
 }
 
 

@@ -30,7 +30,7 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
         >>> x = et.tensor([1.0, 2.0], requires_grad=True)
         >>> et.checkpoint(lambda x: x.exp().sin())(x).sum().backward()
         >>> [round(g, 4) for g in x.grad.tolist()]
-        [-2.4784, 3.3118]
+        [-2.4784, 3.3129]
     """
     if not callable(fn):
         raise TypeError(f"[checkpoint] fn must be a function, got {describe(fn)}")

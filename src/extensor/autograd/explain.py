@@ -27,9 +27,9 @@ def explain(output: ExTensor, grad_output: ExTensor | None = None) -> None:
     Example:
         >>> import extensor as et
         >>> x = et.tensor([3.0, 4.0], requires_grad=True)
-        >>> et.explain((x * x).sum())  # doctest: +ELLIPSIS
-        operation  shape  line            backward           |gradient|
-        ---------  -----  --------------  -----------------  ----------
+        >>> et.explain((x * x).sum())
+        operation  shape  line...         backward           |gradient|
+        ---------  -----  -------...      -----------------  ----------
         sum        ()     ...:1           sum_backward                1
         multiply   (2,)   ...:1           multiply_backward       1.414
         leaf       (2,)                                              10
