@@ -420,6 +420,8 @@ def _plain_scalars(defaults: dict[str, Any]) -> tuple[float, ...] | None:
 
 def record(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
     """``output`` with a node that remembers this call, if any input it can differentiate requires a gradient."""
+    if isinstance(output, ExTensor) and output.dtype not in FLOATING:
+        return output
     rule = op.rule
     bound = rule.bind(args, kwargs)
     inputs = rule.inputs(bound)
