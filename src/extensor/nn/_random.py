@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,11 @@ from ..random import as_generator, generator
 
 __all__ = ["seed"]
 
-_default = generator(0)
+
+
+@functools.cache  # made when first needed: loading numpy.random takes a quarter of the import
+def _default() -> np.random.Generator:
+    return generator(0)
 
 
 def seed(n: int) -> None:
@@ -24,19 +29,19 @@ def seed(n: int) -> None:
         >>> a == b
         True
     """
-    _default.bit_generator.state = as_generator("seed", n).bit_generator.state
+    _default().bit_generator.state = as_generator("seed", n).bit_generator.state
 
 
 def rng_or_default(function: str, rng: Any) -> np.random.Generator:
     """The generator an ``rng`` argument stands for; None is the default generator."""
-    return as_generator(function, _default if rng is None else rng)
+    return as_generator(function, _default() if rng is None else rng)
 
 
 def get_state() -> Any:
     """The state of the default generator, for checkpoints."""
-    return _default.bit_generator.state
+    return _default().bit_generator.state
 
 
 def set_state(state: Any) -> None:
     """Put the default generator back into a state."""
-    _default.bit_generator.state = state
+    _default().bit_generator.state = state
