@@ -52,6 +52,22 @@ def test_numerical_validation(capsys: pytest.CaptureFixture[str]) -> None:
     assert "zeros instead of it" in capsys.readouterr().out
 
 
+def test_three_ways_give_the_same_bits(capsys: pytest.CaptureFixture[str]) -> None:
+    module = load("three_ways")
+    hand, recorded, transformed = module.by_hand(20), module.with_backward(20), module.with_grad(20)
+    for name, value in hand.items():
+        assert value.tolist() == recorded[name].tolist() == transformed[name].tolist()
+    module.main()
+    losses = {line.split()[-1] for line in capsys.readouterr().out.splitlines()}
+    assert len(losses) == 1
+
+
+def test_gradient_penalty_holds_the_slope(capsys: pytest.CaptureFixture[str]) -> None:
+    module = load("gradient_penalty")
+    assert module.train(weight=1.0) < 0.5 * module.train(weight=0.0)
+    assert "penalty" in capsys.readouterr().out
+
+
 def test_every_example_is_run() -> None:
     tested = Path(__file__).read_text()
     for path in EXAMPLES.glob("*.py"):
