@@ -569,7 +569,8 @@ class Fused(OpBase):
         if is_recording() and (any(map(needs_grad, args)) or any(map(needs_grad, kwargs.values()))):
             checked = self.fn(*args, **kwargs)  # for its checks of the arguments
             bound = self.signature.bind(*args, **kwargs)  # a formula may name its arguments differently
-            if "eps" in self.signature.parameters and bound.arguments.get("eps") is None:
+            guard = self.signature.parameters.get("eps")  # an eps with a default of its own is no guard
+            if guard is not None and guard.default is None and bound.arguments.get("eps") is None:
                 bound.arguments["eps"] = guard_width(_dtype(args[0]))  # before float16 is widened
             return _rounded_once(self.formula, bound.args, bound.kwargs, checked)
         return self.fn(*args, **kwargs)

@@ -13,7 +13,7 @@ from autograd import grad as hips_grad
 from autograd.scipy.special import expit, logsumexp
 
 import extensor as et
-from extensor.testing.registry import Draw
+from extensor.testing.registry import Case, Draw, kinks, ties
 from extensor.testing.samples import loss as samples
 
 INF, NAN = float("inf"), float("nan")
@@ -246,6 +246,11 @@ def test_scipy_agrees():
 
 # Edges
 
+FLAT = {  # where a power of 0 has no derivative of its own, but the loss is flat
+    "focal": kinks({(1000.0, 1.0): 0, (-1000.0, 0.0): 0}, gamma=0.5, reduction="none"),
+    "triplet_margin": ties("zeros", Case(*[np.zeros(3)] * 3, eps=0.0, p=1.5)),
+}
+
 
 @pytest.mark.parametrize(
     "name", ["binary_cross_entropy", "binary_cross_entropy_with_logits", "focal", "hinge", *MIRRORED]
@@ -259,6 +264,21 @@ def test_a_nan_stays_where_it_is_at_every_position(name):
         np.testing.assert_array_equal(et.isnan(value), nan)
         grad = getattr(et, f"{name}_backward")(t, x, t, reduction="none")
         np.testing.assert_array_equal(et.isnan(grad), nan)
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_where_a_gradient_is_finite_so_is_the_second(name):
+    for edge in [*PAIRS[name].edges, *FLAT.get(name, ())]:
+        args, options = arguments(edge.case)
+        g = et.ones_like(getattr(et, name)(*args, **options))
+        firsts = backward(name, g, args, options)
+        if not all(np.isfinite(np.asarray(x)).all() for x in (*args, *firsts)):
+            continue
+
+        def total(first, g=g, args=args, options=options):
+            return sum(grad.sum() for grad in backward(name, g, [first, *args[1:]], options))
+
+        assert np.isfinite(np.asarray(et.grad(total)(args[0]))).all(), edge.label
 
 
 def test_the_logarithms_of_binary_cross_entropy_are_held_at_minus_100():

@@ -43,9 +43,8 @@ def spread(grad_output: Any, reduction: str, count: Any) -> Any:
     g = as_tensor("spread", "grad_output", grad_output)
     if reduction != "mean":
         return g
-    return g / (
-        count if isinstance(count, ExTensor) else max(count, 1)
-    )  # nothing arrives anywhere if there are none
+    # Where there are no losses at all, there is nothing that a quotient could arrive at.
+    return g / (count if isinstance(count, ExTensor) else max(count, 1))
 
 
 def as_weight(function: str, name: str, weight: Any, shape: Shape) -> ExTensor | None:

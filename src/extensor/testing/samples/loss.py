@@ -75,7 +75,15 @@ def _with_weights(pair: Callable[[Draw, Any], tuple[np.ndarray, ...]], *names: s
 
 
 # shape of the logits, axis of the classes
-CLASSES = (((5,), -1), ((3, 5), -1), ((4, 1), 1), ((0, 5), 1), ((3, 4), 0), ((2, 5, 3), 1), ((2, 3, 2, 4), -1))
+CLASSES = (
+    ((5,), -1),
+    ((3, 5), -1),
+    ((4, 1), 1),
+    ((0, 5), 1),
+    ((3, 4), 0),
+    ((2, 5, 3), 1),
+    ((2, 3, 2, 4), -1),
+)
 
 
 def _classes(draw: Draw) -> Iterator[Case]:
@@ -84,7 +92,7 @@ def _classes(draw: Draw) -> Iterator[Case]:
         classes, rows = shape[axis], np.delete(shape, axis)
         for reduction in _reductions(math.prod(rows)):
             for soft in (False, True):
-                weight = draw.values(classes, Domain(0.5, 2)) if turn % 2 else None
+                weight = draw.values(classes, Domain(0.5, 2)) if (turn // 2) % 2 else None
                 smoothing = (0.0, 0.1, 0.3)[turn % 3]
                 options: dict[str, Any] = {"axis": axis, "label_smoothing": smoothing, "weight": weight}
                 if soft:
@@ -127,7 +135,9 @@ def _triplets(draw: Draw) -> Iterator[Case]:
             def short(a: Any, b: Any, c: Any, p: float = p, swap: bool = swap) -> np.ndarray:
                 to_far, swapped = gap(a, c, p), gap(b, c, p)
                 near_tie = np.abs(to_far - swapped) < 0.05 if swap else False
-                return np.where(near_tie, 0, 1 + gap(a, b, p) - (np.minimum(to_far, swapped) if swap else to_far))
+                return np.where(
+                    near_tie, 0, 1 + gap(a, b, p) - (np.minimum(to_far, swapped) if swap else to_far)
+                )
 
             def make(shape: Any = shape) -> tuple[np.ndarray, ...]:
                 anchor = draw.values(shape)
