@@ -1,0 +1,127 @@
+"""Pooling of images, (N, C, H, W). Attributes are pairs; ``size`` is the height and width of the output.
+
+A window may hang over the edge of the padding (``ceil_mode``); what it sees there does not count. Averages add
+up in float64.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..dispatch import kernel
+
+__all__ = [
+    "adaptive_avg_pool2d", "adaptive_avg_pool2d_backward", "avg_pool2d", "avg_pool2d_backward",
+    "max_pool2d", "max_pool2d_backward", "max_pool2d_indices",
+]  # fmt: skip
+
+
+def extended(x, window, stride, padding, size, fill):
+    """``x`` with a margin of ``fill`` that every window fits into."""
+    margins = [
+        (p, max(0, (m - 1) * s + k - n - p))
+        for n, k, s, p, m in zip(x.shape[2:], window, stride, padding, size)
+    ]
+    return np.pad(x, ((0, 0), (0, 0), *margins), constant_values=fill)
+
+
+def windows(x, window, stride, padding, size, fill):
+    """A view of every window: (N, C, oh, ow, kh, kw)."""
+    x = extended(x, window, stride, padding, size, fill)
+    views = np.lib.stride_tricks.sliding_window_view(x, window, axis=(2, 3))
+    return views[:, :, :: stride[0], :: stride[1]][:, :, : size[0], : size[1]]
+
+
+def fold(pieces, shape, window, stride, padding, size):
+    """The adjoint of :func:`windows`: ``pieces(i, j)`` is added to what element (i, j) of each window sees."""
+    height, width = ((m - 1) * s + k for m, s, k in zip(size, stride, window))
+    height, width = (max(m, n + p) for m, n, p in zip((height, width), shape[2:], padding))
+    out = np.zeros((*shape[:2], height, width))
+    for i in range(window[0]):
+        for j in range(window[1]):
+            bottom, right = (a + (m - 1) * s + 1 for a, m, s in zip((i, j), size, stride))
+            out[:, :, i : bottom : stride[0], j : right : stride[1]] += pieces(i, j)
+    return out[:, :, padding[0] : padding[0] + shape[2], padding[1] : padding[1] + shape[3]]
+
+
+def first_maximum(x, window, stride, padding, size):
+    """Which element of each window is its maximum: the first of a tie, the first nan, and never the padding."""
+    flat = window[0] * window[1]
+    seen = windows(x, window, stride, padding, size, -np.inf).reshape(*x.shape[:2], *size, flat)
+    inside = windows(np.ones((1, 1, *x.shape[2:]), bool), window, stride, padding, size, False)
+    inside = inside.reshape(*size, flat)
+    top = seen.max(-1, keepdims=True)
+    return np.argmax(((seen == top) | np.isnan(seen)) & inside, -1)
+
+
+@kernel
+def max_pool2d(x, window, stride, padding, size):
+    return windows(x, window, stride, padding, size, -np.inf).max((4, 5))
+
+
+@kernel
+def max_pool2d_indices(x, window, stride, padding, size):
+    """Where in its image, counted row by row, each maximum was found."""
+    place = first_maximum(x, window, stride, padding, size)
+    rows = np.arange(size[0])[:, None] * stride[0] - padding[0] + place // window[1]
+    columns = np.arange(size[1]) * stride[1] - padding[1] + place % window[1]
+    return rows * x.shape[3] + columns
+
+
+@kernel
+def max_pool2d_backward(g, x, window, stride, padding, size):
+    place = first_maximum(x, window, stride, padding, size)
+    holds_nan = np.isnan(max_pool2d.reference(x, window, stride, padding, size))
+
+    def piece(i, j):
+        return np.where(holds_nan, np.nan, np.where(place == i * window[1] + j, g, 0.0))
+
+    return fold(piece, x.shape, window, stride, padding, size).astype(g.dtype)
+
+
+def divisors(shape, window, stride, padding, size, count_include_pad):
+    """By what each sum is divided: the elements of the window on the image, or on the image and its padding."""
+    counts = []
+    for n, k, s, p, m in zip(shape[2:], window, stride, padding, size):
+        start = np.arange(m) * s - p
+        first, end = (start, n + p) if count_include_pad else (np.maximum(start, 0), n)
+        counts.append(np.minimum(start + k, end) - first)
+    return np.multiply.outer(*counts).astype(np.float64)
+
+
+@kernel
+def avg_pool2d(x, window, stride, padding, size, count_include_pad):
+    total = windows(x, window, stride, padding, size, 0).sum((4, 5), dtype=np.float64)
+    return (total / divisors(x.shape, window, stride, padding, size, count_include_pad)).astype(x.dtype)
+
+
+@kernel
+def avg_pool2d_backward(g, shape, window, stride, padding, size, count_include_pad):
+    share = g / divisors(shape, window, stride, padding, size, count_include_pad)
+    return fold(lambda i, j: share, shape, window, stride, padding, size).astype(g.dtype)
+
+
+def cells(length, count):
+    """Where the ``count`` cells of an axis begin and end; neighbours overlap where the length does not divide."""
+    return [(i * length // count, -(-(i + 1) * length // count)) for i in range(count)]
+
+
+@kernel
+def adaptive_avg_pool2d(x, size):
+    rows, columns = cells(x.shape[2], size[0]), cells(x.shape[3], size[1])
+    y = np.empty((*x.shape[:2], *size), x.dtype)
+    for i, (top, bottom) in enumerate(rows):
+        for j, (left, right) in enumerate(columns):
+            y[:, :, i, j] = x[:, :, top:bottom, left:right].mean((2, 3), dtype=np.float64)
+    return y
+
+
+@kernel
+def adaptive_avg_pool2d_backward(g, shape):
+    rows, columns = cells(shape[2], g.shape[2]), cells(shape[3], g.shape[3])
+    grad = np.zeros(shape)
+    for i, (top, bottom) in enumerate(rows):
+        for j, (left, right) in enumerate(columns):
+            count = (bottom - top) * (right - left)
+            grad[:, :, top:bottom, left:right] += g[:, :, i, j, None, None] / np.float64(count)
+    return grad.astype(g.dtype)

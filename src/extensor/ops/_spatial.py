@@ -1,0 +1,50 @@
+"""What convolutions and poolings ask of their arguments: images, pairs, and windows that fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import describe
+from ..tensor import Shape
+from ._checks import as_ints
+
+Pair = tuple[int, int]
+Padding = tuple[int, int, int, int]
+
+
+def as_pair(function: str, name: str, value: Any, least: int, count: int = 2) -> tuple[int, ...]:
+    """One int for all ``count`` directions, or one for each; none below ``least``."""
+    found = as_ints(function, name, value)
+    if len(found) == 1:
+        found *= count
+    if len(found) != count:
+        wanted = "an int" if count == 1 else f"an int or {count} of them"
+        raise ValueError(f"[{function}] {name} must be {wanted}, got {describe(value)}")
+    if min(found) < least:
+        raise ValueError(f"[{function}] {name} must be at least {least}, got {describe(value)}")
+    return found
+
+
+def check_axes(function: str, name: str, shape: Shape, axes: str) -> None:
+    """A tensor must have the axes that ``axes`` names: ``"N, C, H, W"``."""
+    count = axes.count(",") + 1
+    if len(shape) != count:
+        raise ValueError(f"[{function}] {name} must have the {count} axes ({axes}), got shape {shape}")
+
+
+def padding_of(
+    function: str, padding: Any, size: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
+) -> tuple[tuple[int, int], ...]:
+    """The zeros before and after each direction; ``"same"`` puts the odd one after, as PyTorch does."""
+    if not isinstance(padding, str):
+        return tuple((p, p) for p in as_pair(function, "padding", padding, 0, len(size)))
+    if padding == "valid":
+        return ((0, 0),) * len(size)
+    if padding != "same":
+        raise ValueError(f"[{function}] padding must be ints, 'same' or 'valid', got {padding!r}")
+    if any(s != 1 for s in stride):
+        raise ValueError(
+            f"[{function}] padding='same' needs stride 1, got stride {stride}; give padding as ints"
+        )
+    totals = (d * (k - 1) for d, k in zip(dilation, size))
+    return tuple((total // 2, total - total // 2) for total in totals)
