@@ -16,6 +16,7 @@ from .ops.arithmetic import *
 from .ops.broadcasting import *
 from .ops.casting import *
 from .ops.comparison import *
+from .ops.conv import *
 from .ops.creation import *
 from .ops.einsum import *
 from .ops.elementwise import *
@@ -27,13 +28,14 @@ from .ops.loss_classification import *
 from .ops.loss_metric import *
 from .ops.loss_regression import *
 from .ops.matrix import *
+from .ops.pooling import *
 from .ops.reduction import *
 from .ops.selection import *
 from .ops.shape import *
 from .ops.softmax import *
 from .ops.sorting import *
 from .ops.trigonometric import *
-from .optim import sgd_step
+from .optim import clip_grad_norm, clip_grad_value, sgd_step
 from .tensor import ExTensor, asarray, from_dlpack, tensor
 from .version import __version__
 
@@ -93,6 +95,10 @@ __all__ = [
     "hard_tanh", "hard_tanh_backward", "log_softmax", "log_softmax_backward", "softmax", "softmax_backward",
     # layers as functions
     "LinearGradients", "linear", "linear_backward",
+    # convolution and pooling
+    "ConvGradients", "conv1d", "conv1d_backward", "conv2d", "conv2d_backward", "conv_transpose2d",
+    "conv_transpose2d_backward", "max_pool2d", "max_pool2d_backward", "avg_pool2d", "avg_pool2d_backward",
+    "global_avg_pool2d", "global_avg_pool2d_backward", "adaptive_avg_pool2d", "adaptive_avg_pool2d_backward",
     # loss
     "mean_squared_error", "mean_squared_error_backward", "mean_absolute_error",
     "mean_absolute_error_backward", "smooth_l1", "smooth_l1_backward", "huber", "huber_backward",
@@ -102,7 +108,7 @@ __all__ = [
     "triplet_margin_backward", "cosine_embedding", "cosine_embedding_backward", "CosineEmbeddingGradients",
     "KLDivergenceGradients", "TripletMarginGradients",
     # optimiser steps
-    "sgd_step",
+    "sgd_step", "clip_grad_norm", "clip_grad_value",
     # autograd
     "backward_source", "checkpoint", "checkpoint_sequential", "detect_anomaly", "differentiable",
     "draw_graph", "explain", "grad", "hessian", "hvp", "jacobian", "jvp", "no_grad", "value_and_grad", "vjp",

@@ -62,6 +62,8 @@ OTHERS: dict[str, Arguments] = {
         ["init.kaiming_uniform", "init.kaiming_normal"], _WEIGHT | {"mode": "fan_in", "nonlinearity": "relu"}
     ),
     "sgd_step": {"param": _X, "grad": _X, "lr": 0.1},
+    "clip_grad_norm": {"grads": [_X, _X], "max_norm": 1.0, "norm_type": 2.0, "error_if_nonfinite": False},
+    "clip_grad_value": {"grads": [_X, _X], "limit": 0.5},
     "set_num_threads": {"n": 2},
     "seed": {"n": 0},
 }

@@ -1,5 +1,28 @@
-"""Optimisers: rules that turn gradients into better parameters."""
+"""Optimisers: rules that turn gradients into better parameters; and schedules of their learning rates."""
 
+from . import functional
+from .averaging import EMA
+from .clipping import clip_grad_norm, clip_grad_value
 from .functional import sgd_step
+from .one_cycle import OneCycleLR
+from .optimizer import Optimizer
+from .optimizers import LAMB, SGD, Adagrad, Adam, AdamW, Lion, RMSprop
+from .plateau import ReduceLROnPlateau
+from .scheduler import LRScheduler
+from .schedules import (
+    ConstantLR,
+    CosineAnnealingLR,
+    ExponentialLR,
+    LambdaLR,
+    LinearLR,
+    MultiStepLR,
+    StepLR,
+)
+from .sequences import SequentialLR, WarmupScheduler
 
-__all__ = ["sgd_step"]
+__all__ = [
+    "functional", "sgd_step", "clip_grad_norm", "clip_grad_value",
+    "Optimizer", "SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Lion", "LAMB", "EMA",
+    "LRScheduler", "StepLR", "MultiStepLR", "ExponentialLR", "ConstantLR", "LinearLR", "LambdaLR", "CosineAnnealingLR",
+    "WarmupScheduler", "OneCycleLR", "ReduceLROnPlateau", "SequentialLR",
+]  # fmt: skip

@@ -14,7 +14,7 @@ _REASONS: dict[str, str] = {
     "differentiates other functions": "grad value_and_grad vjp jvp jacobian hessian hvp checkpoint "
     "checkpoint_sequential differentiable no_grad detect_anomaly",
     "explains what was recorded": "backward_source draw_graph explain",
-    "updates parameters after the gradients are known": "sgd_step",
+    "works on gradients that are known": "sgd_step clip_grad_norm clip_grad_value",
     "concerns the machine": "show_config set_num_threads get_num_threads",
 }
 

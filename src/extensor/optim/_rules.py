@@ -1,0 +1,191 @@
+"""The update rules over lists of parameters: what the functions and the classes of optimisers share.
+
+A rule is called as ``rule(params, grads, states, **options)`` with lists of equal length and returns the new parameters
+and the new states; it calls one kernel. A state is a dict of tensors (and the number of steps), or None before the
+first step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .. import kernels
+from ..dtypes import HALF, float32
+from ..errors import describe
+from ..ops._checks import as_bool, as_number
+from ..tensor import ExTensor
+
+State: TypeAlias = dict[str, Any]
+Updated: TypeAlias = tuple[list[ExTensor], list[State]]
+Rule: TypeAlias = Callable[..., Updated]
+
+
+# The options
+
+
+def not_negative(function: str, name: str, value: Any) -> float:
+    """A finite number from 0."""
+    number = as_number(function, name, value)
+    if not 0 <= number < float("inf"):
+        raise ValueError(f"[{function}] {name} must be a finite number that is not negative, got {number}")
+    return number
+
+
+def finite(function: str, name: str, value: Any) -> float:
+    """A number that is neither infinite nor nan."""
+    number = as_number(function, name, value)
+    if not abs(number) < float("inf"):
+        raise ValueError(f"[{function}] {name} must be a finite number, got {number}")
+    return number
+
+
+def fraction(function: str, name: str, value: Any) -> float:
+    """A number from 0, less than 1."""
+    number = as_number(function, name, value)
+    if not 0 <= number < 1:
+        raise ValueError(f"[{function}] {name} must lie in [0, 1), got {number}")
+    return number
+
+
+def _two_fractions(function: str, name: str, value: Any) -> tuple[float, float]:
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise TypeError(f"[{function}] {name} must be a pair of numbers in [0, 1), got {describe(value)}")
+    return fraction(function, f"{name}[0]", value[0]), fraction(function, f"{name}[1]", value[1])
+
+
+_CHECKS: dict[str, Callable[[str, str, Any], Any]] = {
+    **dict.fromkeys(["lr", "eps", "weight_decay", "momentum", "lr_decay", "initial_accumulator_value"], not_negative),
+    **dict.fromkeys(["amsgrad", "centered", "decoupled_weight_decay", "maximize", "nesterov"], as_bool),
+    "alpha": not_negative,
+    "betas": _two_fractions,
+    "dampening": finite,
+}  # fmt: skip
+
+
+def checked(function: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a rule, each in its range."""
+    found = {name: _CHECKS[name](function, name, value) for name, value in options.items()}
+    if found.get("nesterov") and (not found["momentum"] or found["dampening"]):
+        raise ValueError(
+            f"[{function}] nesterov needs a momentum above 0 and a dampening of 0, "
+            f"got momentum {found['momentum']} and dampening {found['dampening']}"
+        )
+    return found
+
+
+# The states
+
+
+def _started(params: list[ExTensor], states: Sequence[State | None], fields: dict[str, float]) -> list[State]:
+    """The states, those of parameters that have none filled with constants."""
+    return [
+        state if state is not None else {"step": 0, **{name: _filled(p, value) for name, value in fields.items()}}
+        for p, state in zip(params, states)
+    ]  # fmt: skip
+
+
+def _filled(param: ExTensor, value: float) -> ExTensor:
+    return ExTensor(np.full(param.shape, value, float32 if param.dtype in HALF else param.dtype))
+
+
+def _column(states: list[State], name: str, wanted: bool = True) -> list[ExTensor] | None:
+    return [state[name] for state in states] if wanted else None
+
+
+def _rows(steps: list[int], **columns: list[ExTensor] | None) -> list[State]:
+    """The states after a step."""
+    kept = {name: column for name, column in columns.items() if column is not None}
+    return [
+        {"step": step, **{name: column[i] for name, column in kept.items()}} for i, step in enumerate(steps)
+    ]
+
+
+def _next(states: list[State]) -> list[int]:
+    return [state["step"] + 1 for state in states]
+
+
+# The rules
+
+
+def sgd(
+    params: list[ExTensor], grads: list[ExTensor], states: Sequence[State | None],
+    *, lr: float, momentum: float, dampening: float, weight_decay: float, nesterov: bool, maximize: bool,
+) -> Updated:  # fmt: skip
+    """Gradient descent with momentum."""
+    buffers = [None if state is None else state.get("momentum_buffer") for state in states]
+    new, velocities = kernels.sgd_step(
+        params, grads, buffers, lr, momentum, dampening, weight_decay, nesterov, maximize
+    )
+    return new, [{"momentum_buffer": velocity} if momentum else {} for velocity in velocities]
+
+
+def adam(
+    params: list[ExTensor], grads: list[ExTensor], states: Sequence[State | None],
+    *, lr: float, betas: tuple[float, float], eps: float, weight_decay: float, amsgrad: bool,
+    decoupled_weight_decay: bool, maximize: bool,
+) -> Updated:  # fmt: skip
+    """Adam, AMSGrad and AdamW."""
+    fields = {"exp_avg": 0.0, "exp_avg_sq": 0.0} | ({"max_exp_avg_sq": 0.0} if amsgrad else {})
+    before = _started(params, states, fields)
+    steps = _next(before)
+    new, averages, squares, maxima = kernels.adam_step(
+        params, grads, _column(before, "exp_avg"), _column(before, "exp_avg_sq"),
+        _column(before, "max_exp_avg_sq", amsgrad), steps, lr, *betas, eps, weight_decay, decoupled_weight_decay, maximize,
+    )  # fmt: skip
+    return new, _rows(steps, exp_avg=averages, exp_avg_sq=squares, max_exp_avg_sq=maxima)
+
+
+def rmsprop(
+    params: list[ExTensor], grads: list[ExTensor], states: Sequence[State | None],
+    *, lr: float, alpha: float, eps: float, weight_decay: float, momentum: float, centered: bool, maximize: bool,
+) -> Updated:  # fmt: skip
+    """RMSprop, plain or centred."""
+    fields = {"square_avg": 0.0} | ({"grad_avg": 0.0} if centered else {})
+    before = _started(params, states, fields | ({"momentum_buffer": 0.0} if momentum else {}))
+    new, squares, averages, buffers = kernels.rmsprop_step(
+        params, grads, _column(before, "square_avg"), _column(before, "grad_avg", centered),
+        _column(before, "momentum_buffer", momentum > 0), lr, alpha, eps, weight_decay, momentum, maximize,
+    )  # fmt: skip
+    return new, _rows(_next(before), square_avg=squares, grad_avg=averages, momentum_buffer=buffers)
+
+
+def adagrad(
+    params: list[ExTensor], grads: list[ExTensor], states: Sequence[State | None],
+    *, lr: float, lr_decay: float, weight_decay: float, initial_accumulator_value: float, eps: float, maximize: bool,
+) -> Updated:  # fmt: skip
+    """Adagrad."""
+    before = _started(params, states, {"sum": initial_accumulator_value})
+    steps = _next(before)
+    new, sums = kernels.adagrad_step(
+        params, grads, _column(before, "sum"), steps, lr, lr_decay, eps, weight_decay, maximize
+    )
+    return new, _rows(steps, sum=sums)
+
+
+def lion(
+    params: list[ExTensor], grads: list[ExTensor], states: Sequence[State | None],
+    *, lr: float, betas: tuple[float, float], weight_decay: float, maximize: bool,
+) -> Updated:  # fmt: skip
+    """Lion."""
+    before = _started(params, states, {"exp_avg": 0.0})
+    new, averages = kernels.lion_step(
+        params, grads, _column(before, "exp_avg"), lr, *betas, weight_decay, maximize
+    )
+    return new, _rows(_next(before), exp_avg=averages)
+
+
+def lamb(
+    params: list[ExTensor], grads: list[ExTensor], states: Sequence[State | None],
+    *, lr: float, betas: tuple[float, float], eps: float, weight_decay: float, maximize: bool,
+) -> Updated:  # fmt: skip
+    """LAMB."""
+    before = _started(params, states, {"exp_avg": 0.0, "exp_avg_sq": 0.0})
+    steps = _next(before)
+    new, averages, squares = kernels.lamb_step(
+        params, grads, _column(before, "exp_avg"), _column(before, "exp_avg_sq"), steps,
+        lr, *betas, eps, weight_decay, maximize,
+    )  # fmt: skip
+    return new, _rows(steps, exp_avg=averages, exp_avg_sq=squares)

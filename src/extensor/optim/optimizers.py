@@ -1,0 +1,179 @@
+"""The optimisers: each is a rule of :mod:`extensor.optim.functional` with its options."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _rules
+from .optimizer import Optimizer
+
+__all__ = ["Adagrad", "Adam", "AdamW", "LAMB", "Lion", "RMSprop", "SGD"]
+
+
+class SGD(Optimizer):
+    """Gradient descent with momentum, see :func:`extensor.optim.functional.sgd`.
+
+    Example:
+        >>> import extensor as et
+        >>> w = et.nn.Parameter([1.0])
+        >>> optimizer = et.optim.SGD([w], lr=0.25, momentum=0.9)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> optimizer.zero_grad()
+        >>> w.tolist(), w.grad
+        ([0.5], None)
+    """
+
+    _rule = staticmethod(_rules.sgd)
+
+    def __init__(
+        self, params: Any, lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0.0,
+        weight_decay: float = 0.0, nesterov: bool = False, *, maximize: bool = False,
+    ) -> None:  # fmt: skip
+        options = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
+        super().__init__(params, options | {"nesterov": nesterov, "maximize": maximize})
+
+
+class Adam(Optimizer):
+    """Adam, see :func:`extensor.optim.functional.adam`; with ``decoupled_weight_decay`` it is :class:`AdamW`.
+
+    Example:
+        >>> import extensor as et
+        >>> w = et.nn.Parameter([1.0])
+        >>> optimizer = et.optim.Adam([w], lr=0.5)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> round(w.item(), 4)
+        0.5
+    """
+
+    _rule = staticmethod(_rules.adam)
+
+    def __init__(
+        self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 0.0, amsgrad: bool = False, *, maximize: bool = False, decoupled_weight_decay: bool = False,
+    ) -> None:  # fmt: skip
+        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad}
+        flags = {"maximize": maximize, "decoupled_weight_decay": decoupled_weight_decay}
+        super().__init__(params, options | flags)
+
+
+class AdamW(Adam):
+    """Adam with decoupled decay, see :func:`extensor.optim.functional.adamw`.
+
+    Example:
+        >>> import extensor as et
+        >>> w = et.nn.Parameter([1.0])
+        >>> optimizer = et.optim.AdamW([w], lr=0.5, weight_decay=0.5)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> round(w.item(), 4)
+        0.25
+    """
+
+    def __init__(
+        self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, decoupled_weight_decay=True
+        )
+
+
+class RMSprop(Optimizer):
+    """RMSprop, see :func:`extensor.optim.functional.rmsprop`.
+
+    Example:
+        >>> import extensor as et
+        >>> w = et.nn.Parameter([1.0])
+        >>> optimizer = et.optim.RMSprop([w], lr=0.25, alpha=0.75)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w.tolist()
+        [0.5]
+    """
+
+    _rule = staticmethod(_rules.rmsprop)
+
+    def __init__(
+        self, params: Any, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0.0,
+        momentum: float = 0.0, centered: bool = False, *, maximize: bool = False,
+    ) -> None:  # fmt: skip
+        options = {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum}
+        super().__init__(params, options | {"centered": centered, "maximize": maximize})
+
+
+class Adagrad(Optimizer):
+    """Adagrad, see :func:`extensor.optim.functional.adagrad`.
+
+    Example:
+        >>> import extensor as et
+        >>> w = et.nn.Parameter([1.0])
+        >>> optimizer = et.optim.Adagrad([w], lr=0.5)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w.tolist()
+        [0.5]
+    """
+
+    _rule = staticmethod(_rules.adagrad)
+
+    def __init__(
+        self, params: Any, lr: float = 1e-2, lr_decay: float = 0.0, weight_decay: float = 0.0,
+        initial_accumulator_value: float = 0.0, eps: float = 1e-10, *, maximize: bool = False,
+    ) -> None:  # fmt: skip
+        options = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "weight_decay": weight_decay,
+            "eps": eps,
+            "maximize": maximize,
+        }
+        super().__init__(params, options | {"initial_accumulator_value": initial_accumulator_value})
+
+
+class Lion(Optimizer):
+    """Lion, see :func:`extensor.optim.functional.lion`.
+
+    Example:
+        >>> import extensor as et
+        >>> w = et.nn.Parameter([1.0])
+        >>> optimizer = et.optim.Lion([w], lr=0.25)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w.tolist()
+        [0.75]
+    """
+
+    _rule = staticmethod(_rules.lion)
+
+    def __init__(
+        self, params: Any, lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99), weight_decay: float = 0.0,
+        *, maximize: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            params, {"lr": lr, "betas": betas, "weight_decay": weight_decay, "maximize": maximize}
+        )
+
+
+class LAMB(Optimizer):
+    """LAMB, see :func:`extensor.optim.functional.lamb`.
+
+    Example:
+        >>> import extensor as et
+        >>> w = et.nn.Parameter([3.0, 4.0])
+        >>> optimizer = et.optim.LAMB([w], lr=0.1, weight_decay=0)
+        >>> w[0].backward()
+        >>> optimizer.step()
+        >>> w.tolist()
+        [2.5, 4.0]
+    """
+
+    _rule = staticmethod(_rules.lamb)
+
+    def __init__(
+        self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-6,
+        weight_decay: float = 1e-2, *, maximize: bool = False,
+    ) -> None:  # fmt: skip
+        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+        super().__init__(params, options)
