@@ -292,10 +292,29 @@ template <class T> EXTENSOR_INLINE Mask<T> load_mask(const uint8_t* from) {
   std::memcpy(&bytes, from, sizeof bytes);
   return {__builtin_convertvector(bytes, typename Vec<T>::RawInteger) != 0};
 }
+#if defined(__SSE2__) && !defined(__AVX512F__)
+// The lanes of two halves of a mask as 16-bit words.
+EXTENSOR_INLINE __m128i narrow_mask(__m128i low, __m128i high, float) { return _mm_packs_epi32(low, high); }
+EXTENSOR_INLINE __m128i narrow_mask(__m128i low, __m128i high, double) {
+  const __m128i lanes = _mm_castps_si128(_mm_shuffle_ps(_mm_castsi128_ps(low), _mm_castsi128_ps(high), 0x88));
+  return _mm_packs_epi32(lanes, lanes);
+}
+#endif
 template <class T> EXTENSOR_INLINE void store_mask(uint8_t* to, Mask<T> m) {
+#if defined(__AVX512F__)
   typedef int8_t Bytes __attribute__((vector_size(vector_bytes / sizeof(T))));
   const Bytes bytes = __builtin_convertvector(m.v, Bytes) & 1;
-  std::memcpy(to, &bytes, sizeof bytes);
+#elif defined(__AVX2__)
+  const __m128i words = narrow_mask(_mm256_castsi256_si128((__m256i)m.v), _mm256_extracti128_si256((__m256i)m.v, 1), T());
+  const __m128i bytes = _mm_and_si128(_mm_packs_epi16(words, words), _mm_set1_epi8(1));
+#elif defined(__SSE2__)
+  const __m128i words = narrow_mask((__m128i)m.v, (__m128i)m.v, T());
+  const __m128i bytes = _mm_and_si128(_mm_packs_epi16(words, words), _mm_set1_epi8(1));
+#else
+  typedef int8_t Bytes __attribute__((vector_size(vector_bytes / sizeof(T))));
+  const Bytes bytes = __builtin_convertvector(m.v, Bytes) & 1;
+#endif
+  std::memcpy(to, &bytes, vector_bytes / sizeof(T));
 }
 
 #undef EXTENSOR_LANEWISE

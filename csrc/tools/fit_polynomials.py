@@ -29,7 +29,9 @@ class Fit(NamedTuple):
     degree: dict[type, int]
 
 
-def remez(function: Function, low: float, high: float, degree: int, weight: Function) -> tuple[list[mp.mpf], mp.mpf]:
+def remez(
+    function: Function, low: float, high: float, degree: int, weight: Function
+) -> tuple[list[mp.mpf], mp.mpf]:
     """Coefficients, lowest first, and the largest weighted error."""
     low, high, grid_size = mp.mpf(low), mp.mpf(high), 600
     middle, half = (low + high) / 2, (high - low) / 2
@@ -83,7 +85,14 @@ def asin_term(z: mp.mpf, k: int) -> mp.mpf:
 
 def tan_term(z: mp.mpf, k: int) -> mp.mpf:
     n = k + 2
-    return (-1) ** (n - 1) * mp.mpf(4) ** n * (mp.mpf(4) ** n - 1) * mp.bernoulli(2 * n) / mp.factorial(2 * n) * z**k
+    return (
+        (-1) ** (n - 1)
+        * mp.mpf(4) ** n
+        * (mp.mpf(4) ** n - 1)
+        * mp.bernoulli(2 * n)
+        / mp.factorial(2 * n)
+        * z**k
+    )
 
 
 def normal_tail(v: mp.mpf, c: float) -> mp.mpf:
@@ -157,7 +166,10 @@ def main() -> None:
         for fit in fits:
             coefficients, error = remez(fit.function, fit.low, fit.high[dtype], fit.degree[dtype], fit.weight)
             print(f"  // {fit.meaning}; error 2^{float(mp.log(error, 2)):.0f}")
-            numbers = [repr(float(dtype(float(c)))) if dtype is np.float64 else f"{dtype(float(c)):.9g}" for c in coefficients]
+            numbers = [
+                repr(float(dtype(float(c)))) if dtype is np.float64 else f"{dtype(float(c)):.9g}"
+                for c in coefficients
+            ]
             lines = [", ".join(numbers[i : i + 5]) for i in range(0, len(numbers), 5)]
             print(f"  static constexpr double {fit.name}[] = {{" + ",\n      ".join(lines) + "};")
         print("};\n")

@@ -55,8 +55,9 @@ template <int index, class T, bool is_mask> struct Input {
   }
   EXTENSOR_INLINE auto get(int vector) const { return read<T>(at + vector * step); }
   EXTENSOR_INLINE void advance(int vectors) { at += vectors * step; }
-  // The last few elements, padded with copies of the first of them.
-  EXTENSOR_INLINE auto get_tail(int64_t count) const {
+  EXTENSOR_INLINE void skip(int64_t elements) { at += step == 0 ? 0 : elements; }
+  // Fewer elements than a vector, padded with copies of the first of them.
+  EXTENSOR_INLINE auto get_part(int64_t count) const {
     if (step == 0) return read<T>(at);
     Element padded[lanes];
     for (int lane = 0; lane < lanes; ++lane) padded[lane] = at[lane < count ? lane : 0];
@@ -75,14 +76,34 @@ struct Block<T, formula, masks, unroll, std::integer_sequence<int, input...>, st
   template <int index> using At = Input<index, T, (masks >> index) & 1>;
   using Result = decltype(formula(At<input>().get(0)..., (static_cast<void>(scalar), Vec<T>())...));
 
+  static constexpr int64_t item = Outputs<Result>::is_mask ? 1 : sizeof(T);
+
+  // `count` elements, fewer than a vector, through padded copies.
+  static __attribute__((noinline)) void run_part(const Block& block, const Vec<T>* constants, int64_t count, char* first,
+                                                 char* second) {
+    alignas(vector_bytes) char padded[2][vector_bytes];
+    (void)constants;
+    put(padded[0], padded[1], 0, formula(block.At<input>::get_part(count)..., constants[scalar]...));
+    std::memcpy(first, padded[0], static_cast<size_t>(item * count));
+    if (second != nullptr) std::memcpy(second, padded[1], static_cast<size_t>(item * count));
+  }
+
   static void run(int64_t n, const void* const* in, const int64_t* steps, void* const* out, const double* scalars) {
     Block block;
     (block.At<input>::open(in[input], steps[input]), ...);
     const Vec<T> constants[sizeof...(scalar) + 1] = {Vec<T>(scalars[scalar])..., Vec<T>(0.0)};
-    void* const first = out[0];
-    void* const second = Outputs<Result>::count > 1 ? out[1] : nullptr;
+    char* const first = static_cast<char*>(out[0]);
+    char* const second = Outputs<Result>::count > 1 ? static_cast<char*>(out[1]) : nullptr;
 
     int64_t i = 0;
+    // Stores that straddle cache lines are slow: a long block first runs up to a boundary.
+    const int64_t lead = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(first) % vector_bytes) / item;
+    if (!Outputs<Result>::is_mask && n >= 32 * lanes && lead > 0) {
+      const Block copy = block;
+      run_part(copy, constants, lead, first, second);
+      (block.At<input>::skip(lead), ...);
+      i = lead;
+    }
     for (; i + unroll * lanes <= n; i += unroll * lanes) {
       for (int vector = 0; vector < unroll; ++vector) {
         put(first, second, i + vector * lanes, formula(block.At<input>::get(vector)..., constants[scalar]...));
@@ -94,11 +115,8 @@ struct Block<T, formula, masks, unroll, std::integer_sequence<int, input...>, st
       (block.At<input>::advance(1), ...);
     }
     if (i == n) return;
-    constexpr size_t item = Outputs<Result>::is_mask ? 1 : sizeof(T);
-    alignas(vector_bytes) char padded[2][vector_bytes];
-    put(padded[0], padded[1], 0, formula(block.At<input>::get_tail(n - i)..., constants[scalar]...));
-    std::memcpy(static_cast<char*>(first) + item * i, padded[0], item * (n - i));
-    if (second != nullptr) std::memcpy(static_cast<char*>(second) + item * i, padded[1], item * (n - i));
+    const Block copy = block;
+    run_part(copy, constants, n - i, first + item * i, second == nullptr ? nullptr : second + item * i);
   }
 };
 
@@ -118,9 +136,9 @@ constexpr ElementwiseKernel describe(const char* name, double cost) {
   return {name, inputs, Result::count, scalars, cost, masks, Result::is_mask, Single::run, Double::run};
 }
 
-// Long formulas overlap well enough by themselves.
+// Long formulas overlap by themselves; the longest gain from two at a time, which the compiler interleaves.
 #define MASKED(name, inputs, scalars, masks, cost, parameters, ...) \
-  describe<name##_formula, inputs, scalars, masks, (cost < 0.2 ? 4 : 1)>(#name, cost),
+  describe<name##_formula, inputs, scalars, masks, (cost < 0.2 ? 4 : cost < 1.0 ? 1 : cost < 2.0 ? 2 : 1)>(#name, cost),
 constexpr ElementwiseKernel kernels[] = {
 #include "kernels/elementwise/formulas.inc"
 };

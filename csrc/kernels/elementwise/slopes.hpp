@@ -82,50 +82,62 @@ template <class T> EXTENSOR_INLINE Vec<T> leaky_grad(Vec<T> g, Vec<T> x, Vec<T> 
 
 template <class T> EXTENSOR_INLINE Vec<T> tan_grad(Vec<T> g, Vec<T> t) { return g * (1.0 + t * t); }
 
-template <class T> EXTENSOR_INLINE Vec<T> exp_of_minus_square(Vec<T> x) {
+template <class T> EXTENSOR_INLINE Vec<T> erf_grad(Vec<T> g, Vec<T> x) {
   const Vec<T> a = at_most(40.0, abs(x));
   const Pair<T> square = exact_product(a, a);
-  return exp(-square.first, -square.second);
+  const Pair<T> e = exp_of_minus_in_two(square.first, square.second);
+  return g * (e.first * two_over_root_pi) * e.second;
 }
 
-template <class T> EXTENSOR_INLINE Vec<T> gelu_slope(Vec<T> x) {
-  const Normal<T> normal = normal_distribution(x);
-  return normal.below + x * normal.density;
+// The exponential side of elu and selu is skipped where no lane needs it.
+template <class T> EXTENSOR_INLINE Vec<T> elu(Vec<T> x, Vec<T> alpha) {
+  const Mask<T> positive = x > 0.0;
+  return any(!positive) ? select(positive, x, expm1(x) * alpha) : x;
+}
+template <class T> EXTENSOR_INLINE Vec<T> elu_grad(Vec<T> g, Vec<T> x, Vec<T> alpha) {
+  const Mask<T> positive = x > 0.0;
+  return any(!positive) ? select(positive, g, g * exp(x) * alpha) : g;
 }
 
-// Twice the argument of the tanh: (1 + tanh(u))/2 = sigmoid(2u).
-constexpr double root_8_over_pi = 1.5957691216057308;
-template <class T> EXTENSOR_INLINE Vec<T> gelu_argument(Vec<T> x) { return root_8_over_pi * (x + 0.044715 * cube(x)); }
+// The tanh form of gelu is x sigmoid(u), u = scale x (1 + cubic x^2). Beyond 30 the gate is 0 or 1, and
+// the cube must not overflow.
+constexpr double gelu_scale = 1.5957691216057308, gelu_cubic = 0.044715;
+template <class T> EXTENSOR_INLINE Vec<T> gelu_tanh(Vec<T> x) {
+  const Vec<T> near = limited(x, Vec<T>(30.0));
+  return x * sigmoid(gelu_scale * near * (1.0 + gelu_cubic * (near * near)));
+}
 template <class T> EXTENSOR_INLINE Vec<T> gelu_tanh_slope(Vec<T> x) {
-  const Vec<T> slope = root_8_over_pi * (x + 3 * 0.044715 * cube(x));
-  const Pair<T> s = sigmoids(gelu_argument(x));
-  return select(s.second == 0.0, s.first, s.first + s.first * s.second * slope);
+  const Vec<T> near = limited(x, Vec<T>(30.0)), square = near * near;
+  const Pair<T> gate = sigmoids(gelu_scale * near * (1.0 + gelu_cubic * square));
+  return gate.first + x * (gate.first * gate.second * (gelu_scale * (1.0 + 3 * gelu_cubic * square)));
 }
 
-template <class T> EXTENSOR_INLINE Vec<T> silu(Vec<T> x) {
-  const Vec<T> e = exp(-abs(x));
-  return (x * select(x < 0.0, e, 1.0)) / (1.0 + e);
-}
 template <class T> EXTENSOR_INLINE Vec<T> silu_slope(Vec<T> x) {
   const Pair<T> s = sigmoids(x);
   return s.first * (1.0 + x * s.second);
 }
 
-// tanh(log(1 + exp(x))) and 1 minus its square, as ratios of polynomials in z = exp(-|x|).
-template <class T> EXTENSOR_INLINE Pair<T> tanh_softplus(Vec<T> x, Vec<T> z) {
+// tanh(log(1 + exp(x))) = w/(w + 2), w = exp(x) (exp(x) + 2), from z = exp(-|x|) = first * second:
+// for negative x, top * second / (w + 2); for positive x, 1 - 2 z^2/(1 + 2z + 2z^2).
+template <class T> EXTENSOR_INLINE Vec<T> mish(Vec<T> x) {
+  const Pair<T> parts = exp_of_minus_in_two(abs(x));
+  const Vec<T> z = parts.first * parts.second;
+  const Mask<T> positive = x > 0.0;
+  const Vec<T> twice = 2.0 * z * z;
+  const Vec<T> top = select(positive, twice, (x * parts.first) * (2.0 + z));
+  const Vec<T> quotient = divide_by_sum(top, select(positive, fma(z, 2.0, 1.0), 2.0), select(positive, twice, fma(z, z, 2.0 * z)));
+  return select(positive, x * (1.0 - quotient), quotient * keep(x > lowest_exponent<T>, parts.second));
+}
+
+template <class T> EXTENSOR_INLINE Vec<T> mish_slope(Vec<T> x) {
+  const Vec<T> z = exp_of_minus(abs(x));
   const Mask<T> positive = x > 0.0;
   const Vec<T> square = (1.0 + z) * (1.0 + z);
   const Vec<T> unit = select(positive, z * z, 1.0);
-  const Vec<T> top = select(positive, 1.0 + 2.0 * z, z * (2.0 + z));
-  const Vec<T> bottom = fma(unit, 2.0, top);
-  return {top / bottom, 4.0 * (unit / bottom) * (square / bottom)};
-}
-template <class T> EXTENSOR_INLINE Pair<T> tanh_softplus(Vec<T> x) { return tanh_softplus(x, exp(-abs(x))); }
-
-template <class T> EXTENSOR_INLINE Vec<T> mish_slope(Vec<T> x) {
-  const Vec<T> z = exp(-abs(x));
-  const Pair<T> t = tanh_softplus(x, z);
-  return t.first + x * t.second * (select(x < 0.0, z, 1.0) / (1.0 + z));
+  const Vec<T> inverse = 1.0 / (square + unit);
+  const Vec<T> t = select(positive, fma(z, 2.0, 1.0), z * (2.0 + z)) * inverse;
+  const Vec<T> complement = 4.0 * (unit * inverse) * (square * inverse);
+  return t + x * complement * (select(x < 0.0, z, 1.0) / (1.0 + z));
 }
 
 }  // namespace extensor::EXTENSOR_ISA

@@ -34,7 +34,7 @@ template <class T> struct Pair { Vec<T> first, second; };
 // c[0] + c[1] x + c[2] x^2 + ...; long ones as two interleaved chains that overlap in time.
 template <class T, int count>
 EXTENSOR_INLINE Vec<T> polynomial(Vec<T> x, const double (&c)[count]) {
-  if constexpr (count < 8) {
+  if constexpr (count < 5) {
     Vec<T> sum = c[count - 1];
     for (int i = count - 2; i >= 0; --i) sum = fma(sum, x, c[i]);
     return sum;
@@ -58,11 +58,11 @@ template <class T> EXTENSOR_INLINE Vec<T> power_of_two(Integers<T> k) {
   return from_bits((k + Integers<T>(Format<T>::bias)) << Format<T>::mantissa_bits);
 }
 
-// y * 2^k for every k, rounded once: in two steps, because 2^k itself may not be a number of the format.
-template <class T> EXTENSOR_INLINE Vec<T> scale(Vec<T> y, Integers<T> k) {
+// 2^k as a product of two powers, because 2^k itself may not be a normal number of the format.
+template <class T> EXTENSOR_INLINE Pair<T> split_power_of_two(Integers<T> k) {
   const Integers<T> both = k + Integers<T>(2 * Format<T>::bias);
   const Integers<T> half = shift_right_logical(both, 1);
-  return y * from_bits(half << Format<T>::mantissa_bits) * from_bits((both - half) << Format<T>::mantissa_bits);
+  return {from_bits(half << Format<T>::mantissa_bits), from_bits((both - half) << Format<T>::mantissa_bits)};
 }
 
 // The nearest whole number as a floating number and as an integer, for |x| < 2^21 or so.
@@ -89,6 +89,20 @@ template <class T> EXTENSOR_INLINE Pair<T> exact_product(Vec<T> a, Vec<T> b) {
     const Vec<T> a1 = ac - (ac - a), b1 = bc - (bc - b);
     const Vec<T> a2 = a - a1, b2 = b - b1;
     return {product, ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2};
+  }
+}
+
+// top/(a + b) for a >= b >= 0 or b >= a = 1 or 2, as if the sum were exact: the quotient is corrected by
+// what is left over.
+template <class T> EXTENSOR_INLINE Vec<T> divide_by_sum(Vec<T> top, Vec<T> a, Vec<T> b) {
+  const Vec<T> sum = a + b;
+  if constexpr (!has_fma) {
+    return top / sum;
+  } else {
+    const Vec<T> inverse = 1.0 / sum;
+    const Vec<T> quotient = top * inverse;
+    const Vec<T> left = fma(-quotient, sum, top) - quotient * (b - (sum - a));
+    return fma(left, inverse, quotient);
   }
 }
 

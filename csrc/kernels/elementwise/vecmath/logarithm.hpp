@@ -96,7 +96,7 @@ template <class T> EXTENSOR_INLINE Vec<T> log10(Vec<T> x) {
 
 // log(1 + exp(x)) = max(x, 0) + log1p(exp(-|x|)), where the argument of log1p is between 0 and 1.
 template <class T> EXTENSOR_INLINE Vec<T> softplus(Vec<T> x) {
-  const Vec<T> e = exp(-abs(x));
+  const Vec<T> e = exp_of_minus(abs(x));
   const Vec<T> sum = 1.0 + e;
   const Mask<T> upper = sum > 1.4142135;
   const Vec<T> f = select(upper, fma(sum, 0.5, -1.0), e);
