@@ -32,7 +32,7 @@ TOOLS = ["cmake>=3.18", "ninja"]  # with build isolation off, nobody else fetche
 USED_BY_DEMO = ["linear", "tanh", "mean_squared_error"]
 
 
-def run(title: str, command: list[str | Path], env: dict[str, str] | None = None) -> None:
+def attempt(title: str, command: list[str | Path], env: dict[str, str] | None = None) -> bool:
     """Run a command quietly, with its title and its time; show what it wrote only if it fails."""
     print(f"  {title} ... ", end="", flush=True)
     start = time.perf_counter()
@@ -48,8 +48,15 @@ def run(title: str, command: list[str | Path], env: dict[str, str] | None = None
         print(
             "failed\n", done.stdout.rstrip(), f"\nfailed: {' '.join(map(str, command))}", sep="\n", flush=True
         )
+    else:
+        print(f"{time.perf_counter() - start:.1f} s", flush=True)
+    return done.returncode == 0
+
+
+def run(title: str, command: list[str | Path], env: dict[str, str] | None = None) -> None:
+    """A step that nothing can go on without."""
+    if not attempt(title, command, env):
         sys.exit(1)
-    print(f"{time.perf_counter() - start:.1f} s", flush=True)
 
 
 def show(command: list[str | Path], env: dict[str, str] | None = None) -> int:
@@ -97,7 +104,12 @@ def workers() -> list[str]:
 def developer(*extras: str) -> Environment:
     """The environment people work in: an editable install with the native core."""
     environment = Environment(".venv", *extras)
-    environment.install("building the native core", "--config-settings=build-dir=build/native", "-e", ".")
+    environment.install(
+        "building the native core (a minute or two at first)",
+        "--config-settings=build-dir=build/native",
+        "-e",
+        ".",
+    )
     return environment
 
 
@@ -112,13 +124,12 @@ def demo(rest: list[str]) -> int:
 
 def test(rest: list[str]) -> int:
     environment = developer("test", "dev")
-    for title, *command in (
-        ("ruff check", "ruff", "check", "."),
-        ("ruff format", "ruff", "format", "--check", "--diff", "--quiet", "."),
-        ("mypy", "mypy"),
-    ):
-        run(title, [environment.python, "-m", *command])
-    return environment.pytest([*workers(), *rest])
+    clean = attempt("lint", [environment.python, "-m", "ruff", "check", "."])
+    typed = attempt("types", [environment.python, "-m", "mypy"])
+    code = environment.pytest([*workers(), *rest])
+    if not (clean and typed):
+        print("the tests are done; lint or types failed, see above")
+    return code or int(not (clean and typed))
 
 
 def pure(rest: list[str]) -> int:

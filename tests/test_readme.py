@@ -29,6 +29,11 @@ def test_table_names_what_exists() -> None:
 
 def test_table_leaves_out_no_function() -> None:
     table = set(re.findall(r"`(\w+)`", README))
-    known = {"astype", "max_reduce", "min_reduce", "var"}  # other names of what is there, and a method's function
+    known = {
+        "astype",
+        "max_reduce",
+        "min_reduce",
+        "var",
+    }  # other names of what is there, and a method's function
     functions = {name for name in et.__all__ if f"{name}_backward" in et.__all__}
     assert sorted(functions - table - known) == []
