@@ -6,6 +6,7 @@ from .arithmetic import *  # noqa: F403
 from .broadcasting import *  # noqa: F403
 from .casting import *  # noqa: F403
 from .comparison import *  # noqa: F403
+from .conv import *  # noqa: F403
 from .creation import *  # noqa: F403
 from .einsum import *  # noqa: F403
 from .elementwise import *  # noqa: F403
@@ -17,6 +18,7 @@ from .loss_classification import *  # noqa: F403
 from .loss_metric import *  # noqa: F403
 from .loss_regression import *  # noqa: F403
 from .matrix import *  # noqa: F403
+from .pooling import *  # noqa: F403
 from .reduction import *  # noqa: F403
 from .selection import *  # noqa: F403
 from .shape import *  # noqa: F403
