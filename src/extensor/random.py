@@ -12,21 +12,21 @@ Numbers are drawn in float64 and rounded once: another dtype gives the same numb
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from .dtypes import FLOATING, INTEGER, as_dtype, bool_, float32, float64, int64
 from .errors import describe
 from .ops._checks import as_int, as_number, as_shape, as_tensor
+from .ops._generators import Rng as Rng
+from .ops._generators import as_generator as as_generator
+from .ops._generators import restored as restored
+from .ops._generators import watched as watched
 from .tensor import ExTensor
 
 __all__ = ["bernoulli", "generator", "integers", "normal", "permutation", "uniform"]
-
-Rng: TypeAlias = "int | np.random.Generator"
 
 
 def generator(seed: Any) -> np.random.Generator:
@@ -39,54 +39,6 @@ def generator(seed: Any) -> np.random.Generator:
         ([8, 6, 5], [2, 3, 0])
     """
     return as_generator("generator", seed)
-
-
-def as_generator(function: str, rng: Any) -> np.random.Generator:
-    """The generator an ``rng`` argument stands for."""
-    if isinstance(rng, np.random.Generator):
-        for draws in _watches.open:
-            draws.setdefault(id(rng), (rng, rng.bit_generator.state))
-        return rng
-    if isinstance(rng, (bool, np.bool_)) or not isinstance(rng, (int, np.integer)):
-        raise TypeError(f"[{function}] rng must be an int or a numpy.random.Generator, got {describe(rng)}")
-    if rng < 0:
-        raise ValueError(f"[{function}] rng: a seed must not be negative, got {rng}")
-    return np.random.Generator(np.random.PCG64(int(rng)))
-
-
-Draws: TypeAlias = "dict[int, tuple[np.random.Generator, Any]]"  # a string: numpy.random loads on first use
-
-
-class _Watches(threading.local):
-    def __init__(self) -> None:
-        self.open: list[Draws] = []
-
-
-_watches = _Watches()
-
-
-@contextmanager
-def watched() -> Iterator[Draws]:
-    """Notes the state of every generator before it is first drawn from in this block."""
-    draws: Draws = {}
-    _watches.open.append(draws)
-    try:
-        yield draws
-    finally:
-        _watches.open.pop()
-
-
-@contextmanager
-def restored(draws: Draws) -> Iterator[None]:
-    """Every noted generator is back in its noted state in this block, and afterwards where it was."""
-    before = [(rng, rng.bit_generator.state) for rng, _ in draws.values()]
-    for rng, state in draws.values():
-        rng.bit_generator.state = state
-    try:
-        yield
-    finally:
-        for rng, state in before:
-            rng.bit_generator.state = state
 
 
 def floating(function: str, dtype: Any) -> np.dtype[Any]:

@@ -19,7 +19,7 @@ try:
 except ImportError:
     from ._pure import TensorBase
 
-__all__ = ["ExTensor", "Shape", "TensorOrDtype", "TensorOrShape", "asarray", "from_dlpack", "tensor"]
+__all__ = ["ExTensor", "Indices", "Shape", "TensorOrDtype", "TensorOrShape", "asarray", "from_dlpack", "tensor"]
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -374,6 +374,7 @@ class ExTensor(TensorBase):
         def log_softmax(self, axis: int = -1) -> ExTensor: ...
 
 
+Indices: TypeAlias = ExTensor  # of integers: an argument that never has a gradient
 TensorOrShape: TypeAlias = ExTensor | Shape
 TensorOrDtype: TypeAlias = ExTensor | np.dtype[Any]
 

@@ -1,0 +1,120 @@
+"""Attention, a block of queries at a time, so that the scores of all queries never exist together.
+
+Shapes: q (..., L, D), k (..., S, D), v (..., S, E), mask (..., L, S), output (..., L, E); the leading axes
+broadcast. A block holds complete rows of scores, each row has its exact softmax, and a block has at most
+``BLOCK`` scores (or one row per batch element, if that is more): memory is linear in L and S. The backward
+computes the scores of a block again from q, k and the mask, instead of keeping them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..dispatch import kernel
+from .broadcasting import summed_to
+from .normalization import common_dtype, wide
+
+__all__ = ["scaled_dot_product_attention", "scaled_dot_product_attention_backward"]
+
+BLOCK = 2**20
+
+
+def blocks(batch, queries, keys, causal):
+    """Slices of the queries, each with the slice of the keys that it can see."""
+    step = max(1, BLOCK // max(1, math.prod(batch) * keys))
+    for start in range(0, queries, step):
+        stop = min(start + step, queries)
+        yield slice(start, stop), slice(0, min(stop, keys) if causal else keys)
+
+
+def mask_block(mask, rows, seen):
+    """The part of a mask (or of its gradient) for a block; axes of length 1 stay as they are."""
+    return mask[
+        ...,
+        rows if mask.shape[-2] > 1 else slice(None),
+        seen if mask.shape[-1] > 1 else slice(None),
+    ]
+
+
+def transposed(x):
+    return np.swapaxes(x, -1, -2)
+
+
+def probabilities(q, k, mask, rows, seen, causal, scale):
+    """The attention weights of a block, and which of its queries see anything; the others have weights 0."""
+    scores = (q[..., rows, :] * scale) @ transposed(k[..., seen, :])
+    if mask is not None:
+        part = mask_block(mask, rows, seen)
+        scores = np.where(part, scores, -np.inf) if part.dtype == np.bool_ else scores + part
+    if causal:
+        later = np.arange(seen.stop) > np.arange(rows.start, rows.stop)[:, None]
+        scores = np.where(later, -np.inf, scores)
+    highest = scores.max(-1, keepdims=True, initial=-np.inf)
+    sees = highest != -np.inf
+    weights = np.exp(scores - np.where(sees, highest, 0))
+    total = weights.sum(-1, keepdims=True)
+    return weights / np.where(sees, total, 1), sees
+
+
+def added(mask):
+    """The mask if it is one that is added to the scores, else None."""
+    return None if mask is None or mask.dtype == np.bool_ else mask
+
+
+def prepared(mask):
+    """The mask with two axes at least; one that is added, in float64."""
+    if mask is None:
+        return None
+    mask = mask.reshape((1,) * (2 - mask.ndim) + mask.shape)
+    return mask if added(mask) is None else mask.astype(np.float64, copy=False)
+
+
+def batch_shape(q, k, v):
+    return np.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+
+
+@kernel
+def scaled_dot_product_attention(q, k, v, mask, causal, scale):
+    dtype = common_dtype(q, k, v, added(mask))
+    q, k, v = wide(q, k, v)
+    mask = prepared(mask)
+    batch = batch_shape(q, k, v)
+    out = np.empty((*batch, q.shape[-2], v.shape[-1]), dtype)
+    for rows, seen in blocks(batch, q.shape[-2], k.shape[-2], causal):
+        p, sees = probabilities(q, k, mask, rows, seen, causal, scale)
+        out[..., rows, :] = np.where(sees, p @ v[..., seen, :], 0)
+    return out
+
+
+@kernel
+def scaled_dot_product_attention_backward(g, q, k, v, mask, causal, scale, needs):
+    """(grad_q, grad_k, grad_v, grad_mask), None where not needed."""
+    dtype = common_dtype(g, q, k, v, added(mask))
+    shapes = q.shape, k.shape, v.shape, np.shape(mask)
+    g, q, k, v = wide(g, q, k, v)
+    mask = prepared(mask)
+    batch = batch_shape(q, k, v)
+    grad_q = np.zeros((*batch, *q.shape[-2:])) if needs[0] else None
+    grad_k = np.zeros((*batch, *k.shape[-2:])) if needs[1] else None
+    grad_v = np.zeros((*batch, *v.shape[-2:])) if needs[2] else None
+    grad_mask = np.zeros(mask.shape) if needs[3] else None
+    for rows, seen in blocks(batch, q.shape[-2], k.shape[-2], causal):
+        p, sees = probabilities(q, k, mask, rows, seen, causal, scale)
+        grad = np.where(sees, g[..., rows, :], 0)
+        if needs[2]:
+            grad_v[..., seen, :] += transposed(p) @ grad
+        grad_p = np.where(sees, grad @ transposed(v[..., seen, :]), 0)
+        grad_scores = p * (grad_p - (p * grad_p).sum(-1, keepdims=True))
+        if needs[0]:
+            grad_q[..., rows, :] = grad_scores @ k[..., seen, :] * scale
+        if needs[1]:
+            grad_k[..., seen, :] += transposed(grad_scores) @ q[..., rows, :] * scale
+        if needs[3]:
+            part = mask_block(grad_mask, rows, seen)
+            part += summed_to(grad_scores, part.shape)
+    grads = grad_q, grad_k, grad_v, grad_mask
+    return tuple(
+        None if grad is None else summed_to(grad, shape).astype(dtype) for grad, shape in zip(grads, shapes)
+    )

@@ -1,0 +1,24 @@
+"""Dropout: some elements are dropped, the others grow so that the mean stays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..dispatch import kernel
+
+__all__ = ["dropout", "dropout_backward"]
+
+
+def kept(x, mask, p):
+    """``x / (1 - p)`` where the mask is true, else an exact 0."""
+    return np.where(mask, x * (1 / (1 - p) if p < 1 else 0), np.zeros((), x.dtype)).astype(x.dtype, copy=False)
+
+
+@kernel
+def dropout(x, mask, p):
+    return kept(x, mask, p)
+
+
+@kernel
+def dropout_backward(g, mask, p):
+    return kept(g, mask, p)

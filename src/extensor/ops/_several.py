@@ -1,0 +1,40 @@
+"""Functions with several results: the gradients that arrive at them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..tensor import ExTensor, Shape
+from ._checks import as_floating
+
+
+def as_grads(function: str, value: Any, shapes: Sequence[Shape | None], dtype: Any) -> list[ExTensor]:
+    """One gradient per result that has one: from a tuple or list of them, or from the first alone.
+
+    A result whose shape is None has no gradient. Zeros of ``dtype`` stand for gradients that are None or left out.
+    """
+    given = list(value) if isinstance(value, (list, tuple)) else [value]
+    if value is None:
+        raise TypeError(f"[{function}] grad_output must be a tensor, or a tuple with one for each result, got None")
+    found = [
+        None if grad is None or (i < len(shapes) and shapes[i] is None) else as_floating(function, "grad_output", grad)
+        for i, grad in enumerate(given)
+    ]
+    if isinstance(value, (list, tuple)) and len(found) != len(shapes):
+        raise ValueError(
+            f"[{function}] grad_output has {len(found)} elements but the forward has {len(shapes)} results"
+        )
+    found += [None] * (len(shapes) - len(found))
+    grads = []
+    for i, (grad, shape) in enumerate(zip(found, shapes)):
+        if shape is None:
+            continue
+        if grad is not None and grad.shape != shape:
+            raise ValueError(
+                f"[{function}] grad_output[{i}] has shape {grad.shape} but that result has shape {shape}"
+            )
+        grads.append(ExTensor(np.zeros(shape, dtype)) if grad is None else grad)
+    return grads

@@ -1,0 +1,207 @@
+"""Attention, with memory that is linear in the lengths of the sequences."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import kernels
+from ..dtypes import FLOATING
+from ..graph import differentiable, fused
+from ..tensor import ExTensor, Shape
+from ._checks import as_bool, as_floating, as_grad, as_number, as_tensor, check_needs, differentiable_input
+from .broadcasting import sum_to_shape
+from .casting import cast_like
+from .selection import where
+from .softmax import softmax
+
+__all__ = ["AttentionGradients", "scaled_dot_product_attention", "scaled_dot_product_attention_backward"]
+
+Needs4 = tuple[bool, bool, bool, bool]
+
+
+class AttentionGradients(NamedTuple):
+    """The gradients of :func:`scaled_dot_product_attention`; that of the mask is None unless it is a float mask."""
+
+    grad_q: ExTensor | None
+    grad_k: ExTensor | None
+    grad_v: ExTensor | None
+    grad_mask: ExTensor | None
+
+
+def _check_shapes(function: str, q: Shape, k: Shape, v: Shape) -> Shape:
+    """The shape of the output."""
+    for name, shape in (("q", q), ("k", k), ("v", v)):
+        if len(shape) < 2:
+            raise ValueError(f"[{function}] {name} must have the axes (..., length, features), got shape {shape}")
+    if q[-1] != k[-1]:
+        raise ValueError(f"[{function}] q has {q[-1]} features but k has {k[-1]} (q: {q}, k: {k})")
+    if k[-2] != v[-2]:
+        raise ValueError(f"[{function}] k has length {k[-2]} but v has length {v[-2]} (k: {k}, v: {v})")
+    try:
+        return (*np.broadcast_shapes(q[:-2], k[:-2], v[:-2]), q[-2], v[-1])
+    except ValueError:
+        raise ValueError(
+            f"[{function}] the leading axes of q, k and v do not broadcast (q: {q}, k: {k}, v: {v})"
+        ) from None
+
+
+def _as_mask(function: str, mask: Any, scores: Shape) -> ExTensor | None:
+    """The mask as a boolean or floating tensor that broadcasts to the scores; or None."""
+    if mask is None:
+        return None
+    found = as_tensor(function, "mask", mask)
+    if found.dtype.kind != "b" and found.dtype not in FLOATING:
+        raise TypeError(
+            f"[{function}] mask must be boolean (True takes part) or floating (added to the scores), got {found.dtype}"
+        )
+    try:
+        fits = np.broadcast_shapes(found.shape, scores) == scores
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(f"[{function}] mask of shape {found.shape} does not broadcast to the scores {scores}")
+    return found
+
+
+def _as_scale(function: str, scale: Any, features: int) -> float:
+    return 1 / math.sqrt(max(features, 1)) if scale is None else as_number(function, "scale", scale)
+
+
+@differentiable
+def scaled_dot_product_attention(
+    q: ExTensor,
+    k: ExTensor,
+    v: ExTensor,
+    mask: ExTensor | None = None,
+    causal: bool = False,
+    scale: float | None = None,
+) -> ExTensor:
+    """For each query the mean of the values, weighted by how well their keys fit.   y = softmax(scale q k^T + mask) v
+
+    A query that may see nothing gives 0, and gradients of 0. The scores of a few queries at a time are computed,
+    never all of them at once: memory is linear in the lengths L and S.
+
+    Args:
+        q: queries, of shape (..., L, D). The leading axes of q, k and v broadcast.
+        k: keys, of shape (..., S, D).
+        v: values, of shape (..., S, E).
+        mask: broadcasts to (..., L, S). Boolean: True takes part. Floating: added to the scores, -inf hides.
+        causal: query i sees only the keys 0 .. i; together with a mask, what both allow.
+        scale: of the scores; None for 1 / sqrt(D).
+
+    Returns:
+        A tensor of shape (..., L, E).
+
+    Example:
+        >>> import extensor as et
+        >>> v = et.tensor([[1.0], [3.0]])
+        >>> et.scaled_dot_product_attention(et.zeros((2, 4)), et.zeros((2, 4)), v, causal=True).tolist()
+        [[1.0], [2.0]]
+    """
+    name = "scaled_dot_product_attention"
+    q, k, v = as_floating(name, "q", q), as_floating(name, "k", k), as_floating(name, "v", v)
+    shape = _check_shapes(name, q.shape, k.shape, v.shape)
+    found = _as_mask(name, mask, (*shape[:-1], k.shape[-2]))
+    return kernels.scaled_dot_product_attention(
+        q, k, v, found, as_bool(name, "causal", causal), _as_scale(name, scale, q.shape[-1])
+    )
+
+
+def _weights(q: Any, k: Any, mask: ExTensor | None, causal: bool, scale: float) -> tuple[Any, Any]:
+    """The attention weights, and which queries see anything."""
+    scores = (q * scale) @ k.mT
+    hidden = np.zeros(scores.shape, np.bool_)
+    if causal:
+        hidden |= np.triu(np.ones(scores.shape[-2:], np.bool_), 1)
+    if mask is not None and mask.dtype.kind == "b":
+        hidden |= ~mask._array
+    elif mask is not None:
+        scores = scores + mask
+        hidden |= np.isneginf(mask._array)
+    with np.errstate(all="ignore"):
+        blind = (hidden | np.isneginf(scores._array)).all(-1, keepdims=True)
+    # the rows of blind queries get scores of 0, so that no nan comes to be, and then weights of 0
+    scores = where(ExTensor(np.broadcast_to(blind, scores.shape)), 0.0, where(ExTensor(hidden), -math.inf, scores))
+    if not scores.shape[-1]:
+        return scores, ~blind
+    return where(ExTensor(np.broadcast_to(blind, scores.shape)), 0.0, softmax(scores)), ~blind
+
+
+def _attention_formula(
+    g: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any = None,
+    causal: bool = False,
+    scale: float | None = None,
+    *,
+    needs: Needs4 = (True,) * 4,
+) -> AttentionGradients:
+    name = "scaled_dot_product_attention_backward"
+    g, q, k, v = (as_tensor(name, "argument", value) for value in (g, q, k, v))
+    shape = _check_shapes(name, q.shape, k.shape, v.shape)
+    found = _as_mask(name, mask, (*shape[:-1], k.shape[-2]))
+    factor, wants_mask = _as_scale(name, scale, q.shape[-1]), _has_gradient(found) and needs[3]
+    p, sees = _weights(q, k, found, causal, factor)
+    g = where(ExTensor(np.broadcast_to(sees, g.shape)), g, 0.0)
+    grad_p = g @ v.mT
+    grad_scores = p * (grad_p - (p * grad_p).sum(-1, keepdims=True))
+    return AttentionGradients(
+        sum_to_shape(grad_scores @ k * factor, q.shape) if needs[0] else None,
+        sum_to_shape(grad_scores.mT @ q * factor, k.shape) if needs[1] else None,
+        sum_to_shape(p.mT @ g, v.shape) if needs[2] else None,
+        sum_to_shape(grad_scores, found.shape) if found is not None and wants_mask else None,
+    )
+
+
+def _has_gradient(mask: ExTensor | None) -> bool:
+    return mask is not None and mask.dtype.kind != "b"
+
+
+@fused(_attention_formula)
+def scaled_dot_product_attention_backward(
+    grad_output: ExTensor,
+    q: ExTensor,
+    k: ExTensor,
+    v: ExTensor,
+    mask: ExTensor | None = None,
+    causal: bool = False,
+    scale: float | None = None,
+    *,
+    needs: Needs4 = (True, True, True, True),
+) -> AttentionGradients:
+    """Gradient of :func:`scaled_dot_product_attention`; the scores are computed again, a few queries at a time.
+
+    With p = softmax(scale q k^T + mask):  dv = p^T dy,  ds = p * (dp - sum(p dp)) with dp = dy v^T,
+    dq = scale ds k,  dk = scale ds^T q,  dmask = ds,  each summed to the shape of its input.
+
+    Args:
+        grad_output: the gradient of the output.
+        q, k, v, mask, causal, scale: as given to :func:`scaled_dot_product_attention`.
+        needs: which of the four gradients are wanted; the others are None, as is that of a boolean mask.
+
+    Example:
+        >>> import extensor as et
+        >>> q, k, v = et.zeros((1, 4)), et.zeros((2, 4)), et.tensor([[1.0], [3.0]])
+        >>> et.scaled_dot_product_attention_backward(et.ones((1, 1)), q, k, v).grad_v.tolist()
+        [[0.5], [0.5]]
+    """
+    name = "scaled_dot_product_attention_backward"
+    check_needs(name, needs, 4)
+    q, k, v = (
+        differentiable_input(name, "q", q),
+        differentiable_input(name, "k", k),
+        differentiable_input(name, "v", v),
+    )
+    shape = _check_shapes(name, q.shape, k.shape, v.shape)
+    found = _as_mask(name, mask, (*shape[:-1], k.shape[-2]))
+    grad = as_grad(name, grad_output, shape)
+    wanted = (*needs[:3], needs[3] and _has_gradient(found))
+    grads = kernels.scaled_dot_product_attention_backward(
+        grad, q, k, v, found, as_bool(name, "causal", causal), _as_scale(name, scale, q.shape[-1]), wanted
+    )
+    return AttentionGradients(*(cast_like(g, like) for g, like in zip(grads, (q, k, v, found))))
