@@ -151,6 +151,31 @@ def test_second_derivative_is_finite_far_away(name):
     assert found.tolist() == [0.0, 0.0]
 
 
+@pytest.mark.parametrize("dtype", [et.float64, et.float32])
+def test_recorded_tanh_gelu_is_finite_far_away_and_does_not_cancel(dtype):
+    """Where the backward is itself recorded, its formula gives what the kernel gives."""
+    x = np.array([1e30, -1e30, 1e13, 200.0, -200.0, 6.0, -6.0, -3.5, 0.5, -0.0], dtype)
+    grad = et.tensor(np.full(len(x), 0.7, dtype), requires_grad=True)
+    recorded = et.gelu_backward(grad, et.tensor(x, requires_grad=True), approximate=True)
+    plain = et.gelu_backward(grad.detach(), et.tensor(x), approximate=True)
+    rtol = 1e-13 if dtype == et.float64 else 1e-5
+    np.testing.assert_allclose(recorded.numpy(), plain.numpy(), rtol=rtol, atol=0)
+    second = et.grad(lambda x: et.gelu_backward(grad.detach(), x, approximate=True).sum())(et.tensor(x))
+    assert second.numpy()[:5].tolist() == [0.0] * 5
+
+
+@pytest.mark.parametrize(
+    "name", ["relu", "relu6", "leaky_relu", "hard_sigmoid", "hard_swish", "hard_tanh", "gelu", "mish"]
+)
+@pytest.mark.parametrize("place", range(5))
+def test_a_nan_is_nan_in_the_tangent_too(name, place):
+    """A comparison does not turn it into 0, in whatever order of differentiation."""
+    x = np.full(5, 0.3)
+    x[place] = np.nan
+    _, tangent = et.jvp(getattr(et, name), (et.tensor(x),), (et.ones(5, et.float64),))
+    np.testing.assert_array_equal(np.isnan(tangent.numpy()), np.isnan(x))
+
+
 # prelu: two inputs, and slopes in four shapes
 
 SLOPES = [

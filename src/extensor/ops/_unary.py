@@ -56,6 +56,8 @@ def raw(value: Any) -> np.ndarray:
 
 
 def passed(grad: Any, x: Any, keep: np.ndarray) -> ExTensor:
-    """For formulas: ``grad`` where ``keep`` holds, 0 elsewhere, nan where x is nan."""
-    x = raw(x)
-    return where(keep, grad, np.where(np.isnan(x), x, np.zeros((), x.dtype)))
+    """For formulas: ``grad`` where ``keep`` holds, 0 elsewhere, nan where x is nan, to every order."""
+    missing = np.isnan(raw(x))
+    if missing.any():
+        grad = grad * np.where(missing, raw(x), np.ones((), raw(x).dtype))
+    return where(keep | missing, grad, 0.0)

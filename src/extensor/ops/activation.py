@@ -19,7 +19,7 @@ from ._pairs import BOTH, Needs
 from ._unary import floating_unary, passed, raw, unary_backward, unary_backward_from_output
 from .broadcasting import sum_to_shape
 from .casting import cast_like
-from .elementwise import square
+from .elementwise import clip, square
 from .exponential import exp
 from .selection import where
 from .trigonometric import erf, tanh
@@ -239,10 +239,12 @@ def gelu(x: ExTensor, approximate: bool = False) -> ExTensor:
 def _gelu_formula(g: Any, x: Any, approximate: bool = False) -> ExTensor:
     x = asarray(x)
     if approximate:
-        inner = x * (1 + square(x) * GELU_CUBIC) * math.sqrt(2 / math.pi)
-        slope = (1 + square(x) * (3 * GELU_CUBIC)) * math.sqrt(2 / math.pi)
-        t = tanh(inner)
-        return g * ((1 + t) / 2 + x * (1 - square(t)) * slope / 2)
+        # beyond 100 the slope is 0 or 1 and a cube might overflow; at infinity it is nan, as of the kernel
+        x = where(np.isinf(raw(x)), x, clip(x, -100.0, 100.0))
+        inner = x * (1 + square(x) * GELU_CUBIC) * math.sqrt(8 / math.pi)
+        slope = (1 + square(x) * (3 * GELU_CUBIC)) * math.sqrt(8 / math.pi)
+        s = sigmoid(inner)  # (1 + tanh) / 2 of half of it, without the cancellation
+        return g * (s + x * s * sigmoid(-inner) * slope)
     density = exp(square(x) / -2) / math.sqrt(2 * math.pi)
     return g * ((1 + erf(x * math.sqrt(0.5))) / 2 + x * density)
 
@@ -307,8 +309,9 @@ def mish(x: ExTensor) -> ExTensor:
 
 
 def _mish_formula(g: Any, x: Any) -> ExTensor:
-    t = tanh(softplus(x))
-    return g * (t + x * (1 - square(t)) * sigmoid(x))
+    u = softplus(x)
+    rest = 4 * sigmoid(2 * u) * sigmoid(-2 * u)  # 1 - tanh(u)**2, without the cancellation
+    return g * (tanh(u) + x * rest * sigmoid(x))
 
 
 @fused(_mish_formula)
