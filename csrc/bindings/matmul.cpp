@@ -1,16 +1,13 @@
 // Matrix products as Python functions.
 #include <initializer_list>
 
+#include "bindings/arguments.hpp"
 #include "bindings/half.hpp"
 #include "kernels/matmul/matmul.hpp"
 #include "kernels/reduce/reduce.hpp"
 
 namespace extensor {
 namespace {
-
-PyArrayObject* as_array(PyObject* object) {
-  return PyArray_Check(object) ? reinterpret_cast<PyArrayObject*>(object) : nullptr;
-}
 
 // Float32 or float64, and laid out so that strides count whole elements.
 bool is_covered(PyArrayObject* array, DType dtype) {
@@ -169,7 +166,7 @@ PyObject* call_matmul(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   PyArrayObject* b = as_array(args[1]);
   if (a == nullptr || b == nullptr || PyArray_NDIM(a) == 0 || PyArray_NDIM(b) == 0) return not_covered();
   const DType dtype = dtype_of(a);
-  if (dtype != DType::float32 && dtype != DType::float64) return call_widened(call_matmul, self, args, count);
+  if (!is_float(dtype)) return call_widened(call_matmul, self, args, count);
   if (!is_covered(a, dtype) || !is_covered(b, dtype)) return not_covered();
   const Stack left = stack_of(a, false), right = stack_of(b, true);
   npy_intp shape[NPY_MAXDIMS + 2];
@@ -187,7 +184,7 @@ PyObject* call_outer(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   PyArrayObject* b = as_array(args[1]);
   if (a == nullptr || b == nullptr || PyArray_NDIM(a) != 1 || PyArray_NDIM(b) != 1) return not_covered();
   const DType dtype = dtype_of(a);
-  if (dtype != DType::float32 && dtype != DType::float64) return call_widened(call_outer, self, args, count);
+  if (!is_float(dtype)) return call_widened(call_outer, self, args, count);
   if (!is_covered(a, dtype) || !is_covered(b, dtype)) return not_covered();
   const npy_intp shape[] = {PyArray_DIM(a, 0), PyArray_DIM(b, 0)};
   return reinterpret_cast<PyObject*>(new_product(dtype, stack_of(a, true), stack_of(b, false), 2, shape, 0));
@@ -215,7 +212,7 @@ PyObject* call_linear(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (x == nullptr || weight == nullptr || PyArray_NDIM(x) < 1 || PyArray_NDIM(weight) != 2) return not_covered();
   if (bias == nullptr && args[2] != Py_None) return not_covered();
   const DType dtype = dtype_of(x);
-  if (dtype != DType::float32 && dtype != DType::float64) return call_widened(call_linear, self, args, count);
+  if (!is_float(dtype)) return call_widened(call_linear, self, args, count);
   const int ndim = PyArray_NDIM(x);
   if (!is_covered(x, dtype) || !is_covered(weight, dtype) || PyArray_DIM(x, ndim - 1) != PyArray_DIM(weight, 1)) return not_covered();
   if (bias != nullptr && (!is_covered(bias, dtype) || PyArray_NDIM(bias) != 1 || !PyArray_IS_C_CONTIGUOUS(bias) ||
@@ -268,7 +265,7 @@ PyObject* call_linear_backward(PyObject* self, PyObject* const* args, Py_ssize_t
   PyArrayObject* weight = as_array(args[2]);
   if (g == nullptr || x == nullptr || weight == nullptr || PyArray_NDIM(weight) != 2) return not_covered();
   const DType dtype = dtype_of(g);
-  if (dtype != DType::float32 && dtype != DType::float64) return call_widened(call_linear_backward, self, args, count);
+  if (!is_float(dtype)) return call_widened(call_linear_backward, self, args, count);
   const int ndim = PyArray_NDIM(x);
   if (!is_covered(g, dtype) || !is_covered(x, dtype) || !is_covered(weight, dtype) || ndim < 1 || PyArray_NDIM(g) != ndim ||
       PyArray_DIM(g, ndim - 1) != PyArray_DIM(weight, 0) || PyArray_DIM(x, ndim - 1) != PyArray_DIM(weight, 1))
@@ -305,7 +302,7 @@ PyObject* call_matmul_backward(PyObject* self, PyObject* const* args, Py_ssize_t
   PyArrayObject* b = as_array(args[2]);
   if (g == nullptr || a == nullptr || b == nullptr) return not_covered();
   const DType dtype = dtype_of(g);
-  if (dtype != DType::float32 && dtype != DType::float64) return call_widened(call_matmul_backward, self, args, count);
+  if (!is_float(dtype)) return call_widened(call_matmul_backward, self, args, count);
   const int a_ndim = PyArray_NDIM(a), b_ndim = PyArray_NDIM(b);
   if (!is_covered(g, dtype) || !is_covered(a, dtype) || !is_covered(b, dtype)) return not_covered();
   if (a_ndim < 2 || b_ndim < 2 || PyArray_NDIM(g) != a_ndim || (b_ndim != a_ndim && b_ndim != 2)) return not_covered();

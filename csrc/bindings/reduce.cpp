@@ -3,7 +3,9 @@
 
 #include <initializer_list>
 
+#include "bindings/arguments.hpp"
 #include "bindings/half.hpp"
+#include "kernels/reduce/arg_reduce.hpp"
 
 namespace extensor {
 namespace {
@@ -77,49 +79,100 @@ PyArrayObject* with_reduced_last(PyArrayObject* x, uint64_t reduced) {
   return reinterpret_cast<PyArrayObject*>(dense);
 }
 
+// A new array of `shape`: x reduced over the axes whose bit is set.
+PyObject* reduced_array(PyArrayObject* x, Reduction kind, uint64_t reduced, int ndim, const npy_intp* shape, double ddof) {
+  PyArrayObject* dense = x;
+  ReduceLayout layout;
+  if (PyArray_IS_C_CONTIGUOUS(x) && find_layout(PyArray_NDIM(x), PyArray_DIMS(x), reduced, layout)) {
+    Py_INCREF(dense);
+  } else {
+    dense = with_reduced_last(x, reduced);
+    if (dense == nullptr) return nullptr;
+    const uint64_t last = reduced == 0 ? 0 : ~uint64_t(0) << (PyArray_NDIM(x) - __builtin_popcountll(reduced));
+    find_layout(PyArray_NDIM(x), PyArray_DIMS(dense), last, layout);
+  }
+  const DType dtype = dtype_of(x);
+  PyArrayObject* out = new_array(dtype, ndim, shape);
+  if (out != nullptr && PyArray_SIZE(out) > 0) {
+    MaybeReleaseGil unlocked(reduce_ns(kind, double(PyArray_SIZE(x))));
+    reduce(dtype, kind, layout, PyArray_DATA(dense), PyArray_DATA(out), ddof);
+  }
+  Py_DECREF(dense);
+  return reinterpret_cast<PyObject*>(out);
+}
+
 PyObject* call_reduce(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const ReduceKernel& kernel = *kernel_context<ReduceKernel>(self);
   if (count != (kernel.has_ddof ? 4 : 3) || !PyArray_Check(args[0])) return not_covered();
   PyArrayObject* x = reinterpret_cast<PyArrayObject*>(args[0]);
-  const DType dtype = dtype_of(x);
-  if (dtype != DType::float32 && dtype != DType::float64) return call_widened(call_reduce, self, args, count);
-  const int ndim = PyArray_NDIM(x);
+  if (!is_float(dtype_of(x))) return call_widened(call_reduce, self, args, count);
   uint64_t reduced;
-  if (!is_readable(x) || !read_axes(args[1], ndim, reduced)) return not_covered();
-  const bool keepdims = args[2] == Py_True;
+  if (!is_readable(x) || !read_axes(args[1], PyArray_NDIM(x), reduced)) return not_covered();
   const double ddof = kernel.has_ddof ? PyFloat_AsDouble(args[3]) : 0;
   if (PyErr_Occurred()) {
     PyErr_Clear();
     return not_covered();
   }
+  npy_intp shape[NPY_MAXDIMS];
+  int ndim = 0;
+  for (int axis = 0; axis < PyArray_NDIM(x); ++axis) {
+    const bool kind = reduced >> axis & 1;
+    if (!kind) shape[ndim++] = PyArray_DIM(x, axis);
+    else if (args[2] == Py_True) shape[ndim++] = 1;
+    if (kind && PyArray_DIM(x, axis) == 0 && kernel.needs_elements) return not_covered();
+  }
+  return reduced_array(x, kernel.kind, reduced, ndim, shape, ddof);
+}
 
+// sum_to_shape(x, shape): the adjoint of broadcasting.
+PyObject* call_sum_to_shape(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  if (count != 2 || !PyArray_Check(args[0]) ) return not_covered();
+  PyArrayObject* x = reinterpret_cast<PyArrayObject*>(args[0]);
+  if (!is_float(dtype_of(x))) return call_widened(call_sum_to_shape, self, args, count);
+  npy_intp shape[NPY_MAXDIMS];
+  int ndim;
+  if (!read_shape(args[1], ndim, shape) || ndim > PyArray_NDIM(x) || !is_readable(x)) return not_covered();
+  const int extra = PyArray_NDIM(x) - ndim;
+  uint64_t reduced = (uint64_t(1) << extra) - 1;
+  for (int axis = 0; axis < ndim; ++axis) {
+    const npy_intp length = PyArray_DIM(x, axis + extra);
+    if (shape[axis] == 1 && length != 1) reduced |= uint64_t(1) << (axis + extra);
+    else if (shape[axis] != length) return not_covered();
+  }
+  // Nothing to add: the reference reshapes, which needs no memory.
+  return reduced == 0 ? not_covered() : reduced_array(x, Reduction::sum, reduced, ndim, shape, 0);
+}
+
+struct ArgKernel {
+  const char* name;
+  bool largest;
+};
+constexpr ArgKernel arg_kernels[] = {{"argmax", true}, {"argmin", false}};
+
+// argmax(x, axis, keepdims); axis None is the position in the flattened tensor.
+PyObject* call_arg_reduce(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  const ArgKernel& kernel = *kernel_context<ArgKernel>(self);
+  if (count != 3 || !PyArray_Check(args[0])) return not_covered();
+  PyArrayObject* x = reinterpret_cast<PyArrayObject*>(args[0]);
+  const DType dtype = dtype_of(x);
+  if (!is_float(dtype)) return call_widened(call_arg_reduce, self, args, count);
+  const int ndim = PyArray_NDIM(x);
+  const bool all = args[1] == Py_None, keepdims = args[2] == Py_True;
+  const long axis = all ? 0 : read_axis(args[1], ndim);
+  if (axis < 0 || !PyArray_IS_C_CONTIGUOUS(x) || !is_readable(x) || PyArray_SIZE(x) == 0) return not_covered();
   npy_intp shape[NPY_MAXDIMS];
   int out_ndim = 0;
-  bool empty = false;
-  for (int axis = 0; axis < ndim; ++axis) {
-    const bool kind = reduced >> axis & 1;
-    if (!kind) shape[out_ndim++] = PyArray_DIM(x, axis);
-    else if (keepdims) shape[out_ndim++] = 1;
-    empty = empty || (kind && PyArray_DIM(x, axis) == 0);
+  int64_t outer = 1, inner = 1;
+  for (int i = 0; i < ndim; ++i) {
+    const bool kept = !all && i != axis;
+    if (kept || keepdims) shape[out_ndim++] = kept ? PyArray_DIM(x, i) : 1;
+    if (kept) (i < axis ? outer : inner) *= PyArray_DIM(x, i);
   }
-  if (empty && kernel.needs_elements) return not_covered();
-
-  PyArrayObject* dense = x;
-  ReduceLayout layout;
-  if (PyArray_IS_C_CONTIGUOUS(x) && find_layout(ndim, PyArray_DIMS(x), reduced, layout)) {
-    Py_INCREF(dense);
-  } else {
-    dense = with_reduced_last(x, reduced);
-    if (dense == nullptr) return nullptr;
-    const uint64_t last = reduced == 0 ? 0 : ~uint64_t(0) << (ndim - __builtin_popcountll(reduced));
-    find_layout(ndim, PyArray_DIMS(dense), last, layout);
-  }
-  PyArrayObject* out = new_array(dtype, out_ndim, shape);
-  if (out != nullptr && PyArray_SIZE(out) > 0) {
-    MaybeReleaseGil unlocked(reduce_ns(kernel.kind, double(PyArray_SIZE(x))));
-    reduce(dtype, kernel.kind, layout, PyArray_DATA(dense), PyArray_DATA(out), ddof);
-  }
-  Py_DECREF(dense);
+  PyArrayObject* out = new_array(DType::int64, out_ndim, shape);
+  if (out == nullptr) return nullptr;
+  MaybeReleaseGil unlocked(double(PyArray_SIZE(x)) * 0.3);
+  arg_reduce(dtype, kernel.largest, outer, PyArray_SIZE(x) / (outer * inner), inner, PyArray_DATA(x),
+             static_cast<int64_t*>(PyArray_DATA(out)));
   return reinterpret_cast<PyObject*>(out);
 }
 
@@ -127,6 +180,8 @@ PyObject* call_reduce(PyObject* self, PyObject* const* args, Py_ssize_t count) {
 
 void bind_reduce(PyObject* kernels) {
   for (const ReduceKernel& kernel : reduce_kernels) add_kernel(kernels, kernel.name, call_reduce, &kernel);
+  for (const ArgKernel& kernel : arg_kernels) add_kernel(kernels, kernel.name, call_arg_reduce, &kernel);
+  add_kernel(kernels, "sum_to_shape", call_sum_to_shape);
 }
 
 }  // namespace extensor

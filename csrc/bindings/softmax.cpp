@@ -1,6 +1,7 @@
 // Softmax, its logarithm and the cross-entropy of integer labels as Python functions.
 #include "kernels/softmax/softmax.hpp"
 
+#include "bindings/arguments.hpp"
 #include "bindings/half.hpp"
 #include "kernels/loss/cross_entropy.hpp"
 
@@ -19,26 +20,15 @@ constexpr SoftmaxKernel softmax_kernels[] = {
     {"log_softmax_backward", Softmax::log_backward, 2},
 };
 
-PyArrayObject* dense(PyObject* array) {
-  return reinterpret_cast<PyArrayObject*>(
-      PyArray_FromArray(reinterpret_cast<PyArrayObject*>(array), nullptr, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED));
-}
-
-int64_t product_of(const npy_intp* lengths, int count) {
-  int64_t product = 1;
-  for (int i = 0; i < count; ++i) product *= lengths[i];
-  return product;
-}
-
 PyObject* call_softmax(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const SoftmaxKernel& kernel = *kernel_context<SoftmaxKernel>(self);
-  if (count != kernel.inputs + 1 || !PyArray_Check(args[0]) || !PyLong_Check(args[count - 1])) return not_covered();
+  if (count != kernel.inputs + 1 || !PyArray_Check(args[0])) return not_covered();
   PyArrayObject* x = reinterpret_cast<PyArrayObject*>(args[0]);
   const DType dtype = dtype_of(x);
-  if (dtype != DType::float32 && dtype != DType::float64) return call_widened(call_softmax, self, args, count);
+  if (!is_float(dtype)) return call_widened(call_softmax, self, args, count);
   const int ndim = PyArray_NDIM(x);
-  const long axis = PyLong_AsLong(args[count - 1]);
-  if (axis < 0 || (axis >= ndim && axis != 0) || !is_readable(x)) return not_covered();
+  const long axis = read_axis(args[count - 1], ndim == 0 ? 1 : ndim);
+  if (axis < 0 || !is_readable(x)) return not_covered();
   for (int i = 1; i < kernel.inputs; ++i) {
     PyArrayObject* other = reinterpret_cast<PyArrayObject*>(args[i]);
     if (!PyArray_Check(args[i]) || dtype_of(other) != dtype || !PyArray_SAMESHAPE(x, other) || !is_readable(other)) return not_covered();
@@ -87,11 +77,11 @@ struct Classes {
 // args: x, targets, axis, label_smoothing, weight, ignore_index, reduction. Covered: labels along the last axis,
 // neither smoothed nor weighted. 1 if they are ready, 0 if not covered, -1 with a Python error set.
 int read_classes(PyObject* const* args, Classes& out) {
-  if (!PyArray_Check(args[0]) || !PyArray_Check(args[1]) || !PyLong_Check(args[2])) return 0;
+  if (!PyArray_Check(args[0]) || !PyArray_Check(args[1])) return 0;
   PyArrayObject* x = reinterpret_cast<PyArrayObject*>(args[0]);
   PyArrayObject* targets = reinterpret_cast<PyArrayObject*>(args[1]);
   const int ndim = PyArray_NDIM(x);
-  if (!PyArray_ISINTEGER(targets) || ndim < 1 || PyLong_AsLong(args[2]) != ndim - 1 || PyArray_NDIM(targets) != ndim - 1) return 0;
+  if (!PyArray_ISINTEGER(targets) || ndim < 1 || read_axis(args[2], ndim) != ndim - 1 || PyArray_NDIM(targets) != ndim - 1) return 0;
   for (int axis = 0; axis < ndim - 1; ++axis)
     if (PyArray_DIM(x, axis) != PyArray_DIM(targets, axis)) return 0;
   const double smoothing = PyFloat_AsDouble(args[3]);
@@ -120,8 +110,6 @@ int read_classes(PyObject* const* args, Classes& out) {
   }
   return 1;
 }
-
-bool is_float(DType dtype) { return dtype == DType::float32 || dtype == DType::float64; }
 
 // The mean runs over the rows that are not left out.
 template <class T>

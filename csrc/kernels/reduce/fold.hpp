@@ -12,8 +12,10 @@ struct State {
 
 struct Add {
   static constexpr double start = 0;
-  template <class V>
-  static EXTENSOR_INLINE V combine(V a, V b) { return a + b; }
+  static EXTENSOR_INLINE double combine(double a, double b) { return a + b; }
+  // 1 * b + a is a + b, on the multipliers: the adders are busy widening float to double.
+  template <class T>
+  static EXTENSOR_INLINE Vec<T> combine(Vec<T> a, Vec<T> b) { return has_fma ? fma(b, Vec<T>(1.0), a) : a + b; }
 };
 struct Multiply {
   static constexpr double start = 1;
@@ -24,14 +26,16 @@ struct Multiply {
 struct Largest {
   static constexpr double start = -__builtin_inf();
   template <class T>
-  static EXTENSOR_INLINE Vec<T> combine(Vec<T> a, Vec<T> b) { return select((b > a) || isnan(b), b, a); }
-  static EXTENSOR_INLINE double combine(double a, double b) { return b > a || b != b ? b : a; }
+  static EXTENSOR_INLINE Vec<T> combine(Vec<T> a, Vec<T> b) { return select(isnan(a), a, at_least(a, b)); }
+  template <class T>
+  static EXTENSOR_INLINE T combine(T a, T b) { return b > a || b != b ? b : a; }
 };
 struct Smallest {
   static constexpr double start = __builtin_inf();
   template <class T>
-  static EXTENSOR_INLINE Vec<T> combine(Vec<T> a, Vec<T> b) { return select((b < a) || isnan(b), b, a); }
-  static EXTENSOR_INLINE double combine(double a, double b) { return b < a || b != b ? b : a; }
+  static EXTENSOR_INLINE Vec<T> combine(Vec<T> a, Vec<T> b) { return select(isnan(a), a, at_most(a, b)); }
+  template <class T>
+  static EXTENSOR_INLINE T combine(T a, T b) { return b < a || b != b ? b : a; }
 };
 
 // The lanes of a vector combined in halves.
@@ -40,7 +44,7 @@ EXTENSOR_INLINE double fold_lanes(Vec<A> value) {
   A lanes[Vec<A>::lanes];
   store(lanes, value);
   for (int half = Vec<A>::lanes / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) lanes[i] = A(Step::combine(double(lanes[i]), double(lanes[i + half])));
+    for (int i = 0; i < half; ++i) lanes[i] = Step::combine(lanes[i], lanes[i + half]);
   return double(lanes[0]);
 }
 
@@ -48,16 +52,37 @@ EXTENSOR_INLINE double fold_lanes(Vec<A> value) {
 template <class Step, class A, class T>
 EXTENSOR_INLINE double fold_row(const T* x, int64_t n) {
   constexpr int lanes = Vec<A>::lanes, chains = 8;
-  Vec<A> acc[chains];
-  for (auto& a : acc) a = Vec<A>(Step::start);
+  Vec<A> total(Step::start);
   int64_t i = 0;
-  for (; i + lanes * chains <= n; i += lanes * chains)
-    for (int c = 0; c < chains; ++c) acc[c] = Step::combine(acc[c], load_as<A>(x + i + c * lanes));
-  for (; i + lanes <= n; i += lanes) acc[0] = Step::combine(acc[0], load_as<A>(x + i));
-  if (i < n) acc[1] = Step::combine(acc[1], load_first_as<A>(x + i, n - i, A(Step::start)));
-  for (int half = chains / 2; half > 0; half /= 2)
-    for (int c = 0; c < half; ++c) acc[c] = Step::combine(acc[c], acc[c + half]);
-  return fold_lanes<Step>(acc[0]);
+  if (n >= lanes * chains) {
+    Vec<A> acc[chains];
+    for (int c = 0; c < chains; ++c) acc[c] = load_as<A>(x + c * lanes);
+    for (i = lanes * chains; i + lanes * chains <= n; i += lanes * chains) {
+      // Many short rows are one long stretch of memory, which the processor does not know.
+      for (int line = 0; line < lanes * chains; line += 64 / int(sizeof(T))) __builtin_prefetch(x + i + line + 4096 / sizeof(T));
+      for (int c = 0; c < chains; ++c) acc[c] = Step::combine(acc[c], load_as<A>(x + i + c * lanes));
+    }
+    for (int half = chains / 2; half > 0; half /= 2)
+      for (int c = 0; c < half; ++c) acc[c] = Step::combine(acc[c], acc[c + half]);
+    total = acc[0];
+  }
+  for (; i + lanes <= n; i += lanes) total = Step::combine(total, load_as<A>(x + i));
+  if (i < n) total = Step::combine(total, load_first_as<A>(x + i, n - i, A(Step::start)));
+  return fold_lanes<Step>(total);
+}
+
+// The same for a long row, which is read in four places at once: memory delivers more that way.
+template <class Step, class A, int64_t Count, class T>
+EXTENSOR_INLINE double fold_long_row(const T* x) {
+  constexpr int lanes = Vec<A>::lanes, places = 4;
+  constexpr int64_t piece = Count / places;
+  Vec<A> acc[places][2];
+  for (auto& pair : acc) pair[0] = pair[1] = Vec<A>(Step::start);
+  for (int64_t i = 0; i < piece; i += 2 * lanes)
+    for (int p = 0; p < places; ++p)
+      for (int c = 0; c < 2; ++c) acc[p][c] = Step::combine(acc[p][c], load_as<A>(x + p * piece + i + c * lanes));
+  for (int p = 0; p < places; ++p) acc[p][0] = Step::combine(acc[p][0], acc[p][1]);
+  return fold_lanes<Step>(Step::combine(Step::combine(acc[0][0], acc[1][0]), Step::combine(acc[2][0], acc[3][0])));
 }
 
 // Down `rows` rows, for `width` neighbouring columns: totals[c] = combine over r of x[r, c]. Four rows at a time,
@@ -102,15 +127,19 @@ template <class T, class Step, class A, bool Mean = false>
 struct Fold {
   static State row(const T* x, int64_t n, double) {
     constexpr int64_t block = 8192;  // a longer chain of additions would lose digits
-    State total = {fold_row<Step, A>(x, min_of(n, block)), 0};
-    for (int64_t start = block; start < n; start += block)
-      total.first = Step::combine(total.first, fold_row<Step, A>(x + start, min_of(block, n - start)));
-    return total;
+    if (n < block) return {fold_row<Step, A>(x, n), 0};
+    double total = Step::start;
+    for (; n >= block; n -= block, x += block) total = Step::combine(total, fold_long_row<Step, A, block>(x));
+    return {n == 0 ? total : Step::combine(total, fold_row<Step, A>(x, n)), 0};
   }
   static void columns(const T* x, int64_t row, int64_t rows, int64_t width, State* states) {
+    constexpr int64_t block = 256;  // rows; a longer chain of additions would lose digits
     A totals[strip_width];
-    fold_columns<Step>(x, row, rows, width, totals);
-    for (int64_t c = 0; c < width; ++c) states[c] = {double(totals[c]), 0};
+    for (int64_t c = 0; c < width; ++c) states[c] = {Step::start, 0};
+    for (int64_t start = 0; start < rows; start += block) {
+      fold_columns<Step>(x + start * row, row, min_of(block, rows - start), width, totals);
+      for (int64_t c = 0; c < width; ++c) states[c].first = Step::combine(states[c].first, double(totals[c]));
+    }
   }
   static State merge(State a, int64_t, State b, int64_t) { return {Step::combine(a.first, b.first), 0}; }
   static double result(State total, double count, double) { return Mean ? total.first / count : total.first; }

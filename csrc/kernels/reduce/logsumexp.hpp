@@ -14,10 +14,8 @@ EXTENSOR_INLINE double sum_of_exp(const T* x, int64_t n, T shift) {
   Vec<double> acc[sizeof(double) / sizeof(T)];
   for (auto& a : acc) a = Vec<double>(0.0);
   for (int64_t i = 0; i < n; i += lanes) {
-    const Vec<T> value = i + lanes <= n ? load(x + i) : load_first_as<T>(x + i, n - i, T(-__builtin_inf()));
-    T lanes_of_exp[lanes];
-    store(lanes_of_exp, exp(value - Vec<T>(double(shift))));
-    for (int part = 0; part < lanes / wide; ++part) acc[part] = acc[part] + load_as<double>(lanes_of_exp + part * wide);
+    const Vec<T> e = exp(load_first(x + i, n - i, T(-__builtin_inf())) - Vec<T>(double(shift)));
+    for (int part = 0; part < lanes / wide; ++part) acc[part] = acc[part] + widened_part(e, part);
   }
   for (int part = 1; part < lanes / wide; ++part) acc[0] = acc[0] + acc[part];
   return fold_lanes<Add>(acc[0]);
@@ -46,14 +44,12 @@ struct LogSumExp {  // first: largest element, second: sum of exp(x - first); 0 
       const int64_t count = rows - start < block ? rows - start : block;
       const T* from = x + start * row;
       fold_columns<Largest>(from, row, count, width, largest);
-      for (int64_t c = 0; c < width; ++c) sums[c] = 0;
+      for (int64_t c = 0; c < width + lanes; ++c) sums[c] = 0;
       for (int64_t r = 0; r < count; ++r) {
         for (int64_t c = 0; c < width; c += lanes) {
           const T* at = from + r * row + c;
-          const Vec<T> value = c + lanes <= width ? load(at) : load_first_as<T>(at, width - c, T(0));
-          T e[lanes];
-          store(e, exp(value - load(largest + c)));
-          for (int64_t i = 0; i < lanes; ++i) sums[c + i] += double(e[i]);
+          const Vec<T> value = load_first(at, width - c);
+          add_to_sums(sums + c, exp(value - load(largest + c)));
         }
       }
       for (int64_t c = 0; c < width; ++c) {

@@ -5,14 +5,6 @@
 
 namespace extensor::EXTENSOR_ISA {
 
-// sums[c] += value[c], in float64.
-template <class T>
-EXTENSOR_INLINE void add_to_sums(double* sums, Vec<T> value) {
-  constexpr int wide = Vec<double>::lanes;
-  for (int part = 0; part < Vec<T>::lanes / wide; ++part)
-    store(sums + part * wide, load(sums + part * wide) + widened_part(value, part));
-}
-
 // What a strip keeps per column: room for one vector more than its width.
 template <class T>
 struct Strip {

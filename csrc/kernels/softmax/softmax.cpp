@@ -23,9 +23,9 @@ void run_rows(Softmax kind, int64_t outer, int64_t n, const T* a, const T* b, T*
 
 template <class T>
 void run_columns(Softmax kind, int64_t outer, int64_t length, int64_t inner, const T* a, const T* b, T* out) {
-  // A strip is read two or three times: it should stay in the second-level cache.
+  // A strip is read two or three times and should stay in the cache, but pieces of rows far apart come in slowly.
   int64_t width = 128 * 1024 / (length * int64_t(sizeof(T)) + 1) / 16 * 16;
-  width = width < 16 ? 16 : width > strip_width ? strip_width : width;
+  width = width < 256 ? 256 : width > strip_width ? strip_width : width;
   const int64_t strips = (inner + width - 1) / width;
   const double ns = double(length) * double(min_of(width, inner)) * softmax_ns(kind) * (sizeof(T) / 4.0) + 50;
   parallel_for(outer * strips, ns, [&](int64_t begin, int64_t end) {

@@ -1,0 +1,49 @@
+// Reading the arguments of a kernel call.
+#pragma once
+
+#include "bindings/arrays.hpp"
+
+namespace extensor {
+
+// nullptr for anything but an array.
+inline PyArrayObject* as_array(PyObject* object) {
+  return PyArray_Check(object) ? reinterpret_cast<PyArrayObject*>(object) : nullptr;
+}
+
+// The dtypes these kernels compute in.
+inline bool is_float(DType dtype) { return dtype == DType::float32 || dtype == DType::float64; }
+
+inline int64_t product_of(const npy_intp* lengths, int count) {
+  int64_t product = 1;
+  for (int i = 0; i < count; ++i) product *= lengths[i];
+  return product;
+}
+
+// The array itself or a C-contiguous copy, as a new reference.
+inline PyArrayObject* dense(PyObject* array) {
+  return reinterpret_cast<PyArrayObject*>(
+      PyArray_FromArray(reinterpret_cast<PyArrayObject*>(array), nullptr, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED));
+}
+
+// A whole number between 0 and `end` - 1; -1 for anything else.
+inline long read_axis(PyObject* object, int end) {
+  const long axis = PyLong_Check(object) ? PyLong_AsLong(object) : -1;
+  if (axis == -1 && PyErr_Occurred()) PyErr_Clear();
+  return axis >= 0 && axis < end ? axis : -1;
+}
+
+// The lengths of a tuple of whole numbers. False for anything else.
+inline bool read_shape(PyObject* tuple, int& ndim, npy_intp* shape) {
+  if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) > NPY_MAXDIMS) return false;
+  ndim = int(PyTuple_GET_SIZE(tuple));
+  for (int axis = 0; axis < ndim; ++axis) {
+    shape[axis] = PyLong_AsSsize_t(PyTuple_GET_ITEM(tuple, axis));
+    if (shape[axis] < 0) {
+      PyErr_Clear();
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace extensor

@@ -1,0 +1,127 @@
+#include "kernels/copy/copy.hpp"
+
+#include <cstring>
+
+#include "core/threads.hpp"
+
+namespace extensor {
+namespace {
+
+constexpr int most_axes = 32;
+constexpr double byte_ns = 0.1;
+
+struct Axis {
+  int64_t length, from, to;  // strides in items
+};
+
+// Axes of length 1 go, and axes that follow each other in x as they do in the result become one.
+int merged_axes(int ndim, const int64_t* shape, const int64_t* strides, size_t item, Axis* axes) {
+  int64_t to = 1;
+  int64_t steps[most_axes];
+  for (int i = ndim - 1; i >= 0; --i) {
+    steps[i] = to;
+    to *= shape[i];
+  }
+  int count = 0;
+  for (int i = 0; i < ndim; ++i) {
+    if (shape[i] == 1) continue;
+    const int64_t from = strides[i] / int64_t(item);
+    if (count > 0 && axes[count - 1].from == from * shape[i]) {
+      axes[count - 1] = {axes[count - 1].length * shape[i], from, steps[i]};
+    } else {
+      axes[count++] = {shape[i], from, steps[i]};
+    }
+  }
+  return count;
+}
+
+// A matrix: rows dense in the result, columns (nearly) dense in x. Tiles keep both sides' cache lines alive.
+template <class Item>
+void copy_matrix(const Axis& rows, const Axis& columns, const Item* x, Item* out) {
+  constexpr int64_t tile = 32;
+  for (int64_t i = 0; i < rows.length; i += tile) {
+    const int64_t i_end = rows.length - i < tile ? rows.length : i + tile;
+    for (int64_t j = 0; j < columns.length; j += tile) {
+      const int64_t j_end = columns.length - j < tile ? columns.length : j + tile;
+      for (int64_t r = i; r < i_end; ++r)
+        for (int64_t c = j; c < j_end; ++c) out[r * rows.to + c * columns.to] = x[r * rows.from + c * columns.from];
+    }
+  }
+}
+
+template <class Item>
+void copy_items(Axis* axes, int count, const Item* x, Item* out) {
+  if (count == 0) {
+    *out = *x;
+    return;
+  }
+  // The last axis is dense in the result; beside it goes the axis with the smallest step in x.
+  Axis columns = axes[--count];
+  Axis rows = {1, 0, 0};
+  if (count > 0) {
+    int nearest = 0;
+    for (int i = 1; i < count; ++i) {
+      const auto size = [](int64_t step) { return step < 0 ? -step : step; };
+      if (size(axes[i].from) <= size(axes[nearest].from)) nearest = i;
+    }
+    rows = axes[nearest];
+    for (int i = nearest; i + 1 < count; ++i) axes[i] = axes[i + 1];
+    --count;
+  }
+  int64_t matrices = 1;
+  for (int i = 0; i < count; ++i) matrices *= axes[i].length;
+  // Few large matrices are shared by their rows, many small ones one by one.
+  const int64_t stripes = matrices > 64 ? 1 : (rows.length + 31) / 32;
+  const double ns = double(rows.length) * double(columns.length) * sizeof(Item) * byte_ns / double(stripes) + 10;
+  parallel_for(matrices * stripes, ns, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      int64_t rest = task / stripes, from = 0, to = 0;
+      for (int i = count - 1; i >= 0; --i) {
+        from += rest % axes[i].length * axes[i].from;
+        to += rest % axes[i].length * axes[i].to;
+        rest /= axes[i].length;
+      }
+      Axis part = rows;
+      if (stripes > 1) {
+        const int64_t first = task % stripes * 32;
+        part.length = rows.length - first < 32 ? rows.length - first : 32;
+        from += first * rows.from, to += first * rows.to;
+      }
+      if (columns.from == 1) {
+        for (int64_t r = 0; r < part.length; ++r)
+          std::memcpy(out + to + r * part.to, x + from + r * part.from, size_t(columns.length) * sizeof(Item));
+      } else {
+        copy_matrix(part, columns, x + from, out + to);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void copy_to_dense(int ndim, const int64_t* shape, const int64_t* strides, size_t item, const void* x, void* out) {
+  Axis axes[most_axes];
+  const int count = merged_axes(ndim, shape, strides, item, axes);
+  switch (item) {
+    case 1: return copy_items(axes, count, static_cast<const uint8_t*>(x), static_cast<uint8_t*>(out));
+    case 2: return copy_items(axes, count, static_cast<const uint16_t*>(x), static_cast<uint16_t*>(out));
+    case 4: return copy_items(axes, count, static_cast<const uint32_t*>(x), static_cast<uint32_t*>(out));
+    default: return copy_items(axes, count, static_cast<const uint64_t*>(x), static_cast<uint64_t*>(out));
+  }
+}
+
+void join(int64_t outer, int64_t count, const Part* parts, void* out) {
+  size_t bytes = 0;
+  for (int64_t i = 0; i < count; ++i) bytes += parts[i].bytes;
+  parallel_for(outer, double(bytes) * byte_ns, [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o) {
+      char* to = static_cast<char*>(out) + size_t(o) * bytes;
+      for (int64_t i = 0; i < count; ++i) {
+        std::memcpy(to, static_cast<const char*>(parts[i].data) + size_t(o) * parts[i].bytes, parts[i].bytes);
+        to += parts[i].bytes;
+      }
+    }
+  });
+}
+
+}  // namespace extensor

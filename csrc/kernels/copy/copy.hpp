@@ -1,0 +1,21 @@
+// Copies: any layout to a dense one, and several dense tensors into one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace extensor {
+
+// out, dense in C order, = x of any strides (in bytes). Items of 1, 2, 4 or 8 bytes, at most 32 axes.
+void copy_to_dense(int ndim, const int64_t* shape, const int64_t* strides, size_t item, const void* x, void* out);
+
+// One of the tensors that are joined: `bytes` of it follow each other for every step of the outer axes.
+struct Part {
+  const void* data;
+  size_t bytes;
+};
+
+// out[o] = parts[0][o], parts[1][o], ... one behind the other.
+void join(int64_t outer, int64_t count, const Part* parts, void* out);
+
+}  // namespace extensor
