@@ -1,0 +1,18 @@
+"""Data: readers for the usual files, datasets, transforms and batches."""
+
+from .arrays import read_arrays, read_npy, read_npz
+from .cifar import cifar10, read_cifar
+from .dataset import Dataset
+from .digits import digits
+from .idx import mnist, read_idx
+from .loader import DataLoader
+from .sample_random import SampleRandom
+from .tables import Table, read_csv
+from .text import Text, Windows
+from .transforms import Normalize, RandomCrop, RandomFlip, ToFloat, Transform
+
+__all__ = [
+    "DataLoader", "Dataset", "Normalize", "RandomCrop", "RandomFlip", "SampleRandom", "Table", "Text", "ToFloat",
+    "Transform", "Windows", "cifar10", "digits", "mnist", "read_arrays", "read_cifar", "read_csv", "read_idx",
+    "read_npy", "read_npz",
+]  # fmt: skip
