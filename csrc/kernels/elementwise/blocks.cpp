@@ -147,10 +147,9 @@ constexpr ElementwiseKernel kernels[] = {
 }  // namespace
 
 const ElementwiseTable& elementwise_table() {
-  static constexpr ElementwiseTable table = {kernels,          sizeof kernels / sizeof kernels[0],
-                                             widen_float16,    widen_bfloat16,
-                                             narrow_float16,   narrow_bfloat16,
-                                             stream_bytes};
+  static constexpr ElementwiseTable table = {kernels,        sizeof kernels / sizeof kernels[0],
+                                             widen_float16,  widen_bfloat16,
+                                             narrow_float16, narrow_bfloat16};
   return table;
 }
 

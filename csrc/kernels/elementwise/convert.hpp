@@ -1,4 +1,4 @@
-// Between the 16-bit floating types and float32, and a copy that goes past the caches.
+// Between the 16-bit floating types and float32.
 // Included only by sources that are compiled once per instruction set.
 #pragma once
 
@@ -88,30 +88,6 @@ inline void narrow_float16(const float* from, void* to, int64_t n) {
   }
 #endif
   for (; i < n; ++i) halves[i] = narrow_float16_bits(from[i]);
-}
-
-// Plain copies at both ends, vectors that do not pass through the caches in between.
-inline void stream_bytes(const void* from, void* to, int64_t bytes) {
-  const char* source = static_cast<const char*>(from);
-  char* target = static_cast<char*>(to);
-#if defined(__SSE2__)
-  const int64_t lead = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(target) % vector_bytes);
-  if (bytes >= lead + vector_bytes) {
-    std::memcpy(target, source, static_cast<size_t>(lead));
-    source += lead, target += lead, bytes -= lead;
-    for (; bytes >= vector_bytes; bytes -= vector_bytes, source += vector_bytes, target += vector_bytes) {
-#if defined(__AVX512F__)
-      _mm512_stream_si512((__m512i*)target, _mm512_loadu_si512(source));
-#elif defined(__AVX2__)
-      _mm256_stream_si256((__m256i*)target, _mm256_loadu_si256((const __m256i*)source));
-#else
-      _mm_stream_si128((__m128i*)target, _mm_loadu_si128((const __m128i*)source));
-#endif
-    }
-    _mm_sfence();
-  }
-#endif
-  std::memcpy(target, source, static_cast<size_t>(bytes));
 }
 
 }  // namespace extensor::EXTENSOR_ISA

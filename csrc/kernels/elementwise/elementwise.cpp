@@ -14,8 +14,6 @@ namespace {
 // Elements that are staged at a time in buffers on the stack: few enough for all of them to stay in
 // the first level cache.
 constexpr int64_t block = 512;
-// A result much larger than the caches is written past them.
-constexpr int64_t streamed_bytes = int64_t{16} << 20;
 // Shorter rows are collected into blocks first, at about this cost per element and input.
 constexpr int64_t direct_row = 64;
 constexpr double gather_ns = 0.5;
@@ -76,21 +74,6 @@ void run_half(const Call& call, int64_t n, const Run& run) {
     call_block(call, count, wide);
     if (call.kernel.mask_output) continue;
     for (int i = 0; i < call.kernel.outputs; ++i) narrow(out[i], run.out[i] + done * 2, count);
-  }
-}
-
-void run_streamed(const Call& call, int64_t n, const Run& run) {
-  alignas(64) char out[max_elementwise_outputs][block * 8];
-  const int64_t per_block = block * 8 / static_cast<int64_t>(item_size(call.dtype));
-  for (int64_t done = 0; done < n; done += per_block) {
-    const int64_t count = std::min(per_block, n - done);
-    Run staged = run;
-    for (int i = 0; i < call.kernel.inputs; ++i) staged.in[i] += done * run.steps[i] * call.input_size(i);
-    for (int i = 0; i < call.kernel.outputs; ++i) staged.out[i] = out[i];
-    call_block(call, count, staged);
-    for (int i = 0; i < call.kernel.outputs; ++i) {
-      table().stream(out[i], run.out[i] + done * call.output_size(), count * call.output_size());
-    }
   }
 }
 
@@ -262,13 +245,8 @@ void run_elementwise_contiguous(const ElementwiseKernel& kernel, DType dtype, in
   }
   for (int i = 0; i < kernel.outputs; ++i) whole.out[i] = static_cast<char*>(out[i]);
   const Chunks chunks = plan_chunks(n, call.cost_ns());
-  if (chunks.count == 1) return run_direct(call, n, whole);
-
-  const bool streamed = n * call.output_size() >= streamed_bytes && !call.is_half();
   parallel_chunks(n, chunks, [&](int64_t begin, int64_t end) {
-    const Run part = advanced(call, whole, begin);
-    if (streamed) run_streamed(call, end - begin, part);
-    else run_direct(call, end - begin, part);
+    run_direct(call, end - begin, advanced(call, whole, begin));
   });
 }
 

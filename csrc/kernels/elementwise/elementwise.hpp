@@ -46,8 +46,6 @@ struct ElementwiseTable {
   void (*widen_bfloat16)(const void* from, float* to, int64_t n);
   void (*narrow_float16)(const float* from, void* to, int64_t n);
   void (*narrow_bfloat16)(const float* from, void* to, int64_t n);
-  // Writes past the caches: for results far larger than these.
-  void (*stream)(const void* from, void* to, int64_t bytes);
 };
 EXTENSOR_PER_ISA(const ElementwiseTable& elementwise_table())
 
