@@ -2,8 +2,10 @@
 //
 // A Python subclass gives each its behaviour (extensor.tensor.ExTensor, extensor.graph.Node, extensor.graph.Op); what
 // lives here is what a call costs. An op whose function is "check, then one elementwise kernel" is run here from
-// end to end when its arguments are plain: float32 or float64 tensors, contiguous, of one shape. Everything else goes
-// to the Python method `call`, which is the definition. src/extensor/_pure.py has the same classes in Python.
+// end to end when its arguments are plain: float32 or float64 tensors, contiguous, of one shape. An op that hands its
+// tensors to one other kernel is run here too when it is called with tensors alone: that kernel answers NotImplemented to
+// whatever it does not know to be right. Everything else goes to the Python method `call`, which is the definition. src/extensor/_pure.py has the same classes in Python.
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -61,14 +63,22 @@ struct Op {
   int target_count;
   int targets[max_elementwise_inputs];
   PyObject* results;  // the NamedTuple of several outputs, or nullptr
+  PyObject* direct;   // a kernel to call with the tensors themselves, or nullptr
+  PyObject* plain;    // what stands for the arguments of `direct` that are not given; last_axis and all_axes are made
+  int tensor_count;   // how many of them may be tensors
 };
+
+constexpr int max_direct_arguments = 10;
 
 PyTypeObject* tensor_type = nullptr;   // ExTensor, once registered
 PyTypeObject* tensor_base = nullptr;
 PyTypeObject* node_type = nullptr;     // extensor.graph.Node, once registered
 PyTypeObject* node_base = nullptr;
 PyObject* name_call = nullptr;
+PyObject* name_needs = nullptr;
 PyObject* package_path = nullptr;
+PyObject* last_axis = nullptr;  // stands for the number of the last axis in `plain`
+PyObject* all_axes = nullptr;   // stands for the tuple of all axes
 long long last_sequence = 0;
 
 thread_local bool recording = true;
@@ -343,7 +353,7 @@ PyObject* shape_tuple(PyArrayObject* array) {
 }
 
 // The node of this call; a new reference.
-PyObject* record(Op* op, PyObject* const* args, const Operands& ops, PyObject* output) {
+PyObject* record(Op* op, PyObject* const* args, Py_ssize_t count, const Operands& ops, PyObject* output) {
   PyObject* saved = PyTuple_New(op->kept_count);
   PyObject* edges = PyTuple_New(op->target_count);
   if (saved == nullptr || edges == nullptr) {
@@ -356,7 +366,7 @@ PyObject* record(Op* op, PyObject* const* args, const Operands& ops, PyObject* o
     const Kept kept = op->kept[i];
     PyObject* value = nullptr;
     if (kept.kind == Kept::argument) {
-      value = Py_NewRef(args[kept.index]);
+      value = Py_NewRef(kept.index < count ? args[kept.index] : Py_None);
     } else if (kept.kind == Kept::output) {
       value = make_tensor(Py_NewRef(output), false, nullptr);
     } else {
@@ -377,13 +387,110 @@ PyObject* record(Op* op, PyObject* const* args, const Operands& ops, PyObject* o
   if (!failed) node = make_node(node_type, reinterpret_cast<PyObject*>(op), edges, saved, Py_None);
   Py_DECREF(saved);
   Py_DECREF(edges);
-  if (node != nullptr) node->shape = shape_tuple(ops.first);
+  if (node != nullptr) node->shape = shape_tuple(reinterpret_cast<PyArrayObject*>(output));
   return reinterpret_cast<PyObject*>(node);
+}
+
+// A call with tensors alone, for the kernel `direct`. nullptr without an error set: not a plain call.
+PyObject* call_directly(Op* op, PyObject* const* args, Py_ssize_t count, PyObject* kwnames) {
+  const Py_ssize_t total = PyTuple_GET_SIZE(op->plain);
+  if (count < 1 || count > op->tensor_count || observer != nullptr) return nullptr;
+  PyObject* needs = nullptr;
+  if (kwnames != nullptr) {
+    if (PyTuple_GET_SIZE(kwnames) != 1 || PyTuple_GET_ITEM(kwnames, 0) != name_needs) return nullptr;
+    needs = args[count];
+    if (!PyTuple_CheckExact(needs)) return nullptr;
+  }
+  Operands operands;
+  for (auto& tensor : operands.tensors) tensor = nullptr;
+  PyObject* values[max_direct_arguments];
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    if (args[i] == Py_None && PyTuple_GET_ITEM(op->plain, i) == Py_None) {
+      values[i] = Py_None;
+      continue;
+    }
+    if (!PyObject_TypeCheck(args[i], tensor_base)) return nullptr;
+    auto* tensor = reinterpret_cast<Tensor*>(args[i]);
+    operands.tensors[i] = tensor;
+    values[i] = tensor->array;
+    if (tensor->requires_grad) {
+      bool is_target = false;
+      for (int t = 0; t < op->target_count; ++t) is_target |= op->targets[t] == i;
+      if (recording && (!op->records || !is_target)) return nullptr;
+      operands.requires_grad = true;
+    }
+  }
+  PyObject* made = nullptr;  // the axis, if it had to be made
+  int ndim = 0;  // a loss's grad_output has fewer axes than its logits
+  for (Tensor* tensor : operands.tensors)
+    if (tensor != nullptr) ndim = std::max(ndim, PyArray_NDIM(reinterpret_cast<PyArrayObject*>(tensor->array)));
+  for (Py_ssize_t i = count; i < total; ++i) {
+    values[i] = PyTuple_GET_ITEM(op->plain, i);
+    if (values[i] == Py_Ellipsis) return nullptr;  // a tensor that must be given
+    if (values[i] != last_axis && values[i] != all_axes) continue;
+    if (ndim == 0) return nullptr;
+    if (values[i] == last_axis) {
+      made = PyLong_FromLong(ndim - 1);
+    } else {
+      made = PyTuple_New(ndim);
+      for (int axis = 0; made != nullptr && axis < ndim; ++axis) PyTuple_SET_ITEM(made, axis, PyLong_FromLong(axis));
+    }
+    if (made == nullptr) return nullptr;
+    values[i] = made;
+  }
+  if (needs != nullptr) values[total - 1] = needs;
+  PyObject* output = PyObject_Vectorcall(op->direct, values, static_cast<size_t>(total), nullptr);
+  Py_XDECREF(made);
+  if (output == nullptr) return nullptr;
+  if (output == Py_NotImplemented) {
+    Py_DECREF(output);
+    return nullptr;
+  }
+  const bool recorded = recording && operands.requires_grad;
+  if (PyArray_CheckExact(output)) {
+    const DType dtype = dtype_of(reinterpret_cast<PyArrayObject*>(output));
+    for (int t = 0; t < op->target_count; ++t) {
+      Tensor* tensor = operands.tensors[op->targets[t]];
+      if (tensor != nullptr && dtype_of(reinterpret_cast<PyArrayObject*>(tensor->array)) != dtype) {
+        Py_DECREF(output);
+        return nullptr;
+      }
+    }
+    PyObject* node = nullptr;
+    if (recorded) {
+      node = record(op, args, count, operands, output);
+      if (node == nullptr) {
+        Py_DECREF(output);
+        return nullptr;
+      }
+    }
+    return make_tensor(output, recorded, node);
+  }
+  PyObject* result = nullptr;
+  if (PyTuple_CheckExact(output) && op->results != nullptr && PyTuple_GET_SIZE(output) <= max_direct_arguments) {
+    PyObject* tensors[max_direct_arguments];
+    const Py_ssize_t parts = PyTuple_GET_SIZE(output);
+    bool failed = false;
+    for (Py_ssize_t i = 0; i < parts; ++i) {
+      PyObject* part = PyTuple_GET_ITEM(output, i);
+      tensors[i] = PyArray_CheckExact(part) ? make_tensor(Py_NewRef(part), false, nullptr) : Py_NewRef(part);
+      failed |= tensors[i] == nullptr;
+    }
+    if (!failed) result = PyObject_Vectorcall(op->results, tensors, static_cast<size_t>(parts), nullptr);
+    for (Py_ssize_t i = 0; i < parts; ++i) Py_XDECREF(tensors[i]);
+  }
+  Py_DECREF(output);
+  return result;
 }
 
 PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   auto* op = reinterpret_cast<Op*>(self);
   const Py_ssize_t count = PyVectorcall_NARGS(nargsf);
+  if (op->direct != nullptr) {
+    PyObject* result = call_directly(op, args, count, kwnames);
+    if (result != nullptr || PyErr_Occurred()) return result;
+    return call_in_python(self, args, nargsf, kwnames);
+  }
   Operands operands;
   if (op->kernel == nullptr || kwnames != nullptr || observer != nullptr || count != op->kernel->inputs ||
       !take_operands(args, static_cast<int>(count), operands))
@@ -412,7 +519,7 @@ PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, Py
   if (kernel.outputs == 1) {
     PyObject* node = nullptr;
     if (recorded) {
-      node = record(op, args, operands, outputs[0]);
+      node = record(op, args, count, operands, outputs[0]);
       if (node == nullptr) {
         Py_DECREF(outputs[0]);
         return nullptr;
@@ -443,6 +550,8 @@ int op_traverse(PyObject* object, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(object));
   Py_VISIT(self->dict);
   Py_VISIT(self->results);
+  Py_VISIT(self->direct);
+  Py_VISIT(self->plain);
   return 0;
 }
 
@@ -450,6 +559,8 @@ int op_clear(PyObject* object) {
   auto* self = reinterpret_cast<Op*>(object);
   Py_CLEAR(self->dict);
   Py_CLEAR(self->results);
+  Py_CLEAR(self->direct);
+  Py_CLEAR(self->plain);
   return 0;
 }
 
@@ -467,6 +578,26 @@ PyObject* op_get(PyObject* self, PyObject* instance, PyObject*) {
   return PyMethod_New(self, instance);
 }
 
+// Which arguments the recorder keeps for the backward, and which have gradients. False with a Python error set, or not,
+// if the plan does not fit.
+bool read_plan(Op* self, PyObject* kept, PyObject* targets, int inputs) {
+  if (PyTuple_GET_SIZE(kept) > max_kept || PyTuple_GET_SIZE(targets) > max_elementwise_inputs) return false;
+  self->kept_count = static_cast<int>(PyTuple_GET_SIZE(kept));
+  for (int i = 0; i < self->kept_count; ++i) {
+    const char* kind;
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(kept, i), "si", &kind, &self->kept[i].index)) return false;
+    self->kept[i].kind = kind[0] == 'a' ? Kept::argument : kind[0] == 's' ? Kept::shape : Kept::output;
+    if (self->kept[i].kind != Kept::output && (self->kept[i].index < 0 || self->kept[i].index >= inputs)) return false;
+  }
+  self->target_count = static_cast<int>(PyTuple_GET_SIZE(targets));
+  for (int i = 0; i < self->target_count; ++i) {
+    const long index = PyLong_AsLong(PyTuple_GET_ITEM(targets, i));
+    if (index < 0 || index >= inputs) return false;
+    self->targets[i] = static_cast<int>(index);
+  }
+  return true;
+}
+
 // run_natively(kernel, records, kept, targets, scalars, results) -> bool
 // kept: ("argument" | "shape" | "output", index) per positional parameter of the backward, after grad_output.
 PyObject* op_run_natively(PyObject* object, PyObject* args) {
@@ -478,24 +609,12 @@ PyObject* op_run_natively(PyObject* object, PyObject* args) {
                         &PyTuple_Type, &scalars, &results))
     return nullptr;
   const ElementwiseKernel* kernel = find_elementwise(name);
-  if (kernel == nullptr || kernel->mask_inputs != 0 || kernel->mask_output || PyTuple_GET_SIZE(kept) > max_kept ||
-      PyTuple_GET_SIZE(targets) > max_elementwise_inputs || PyTuple_GET_SIZE(scalars) != kernel->scalars ||
-      (kernel->outputs > 1 && (records || results == Py_None)))
+  if (kernel == nullptr || kernel->mask_inputs != 0 || kernel->mask_output ||
+      PyTuple_GET_SIZE(scalars) != kernel->scalars || (kernel->outputs > 1 && (records || results == Py_None)))
     Py_RETURN_FALSE;
-  self->kept_count = static_cast<int>(PyTuple_GET_SIZE(kept));
-  for (int i = 0; i < self->kept_count; ++i) {
-    const char* kind;
-    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(kept, i), "si", &kind, &self->kept[i].index)) return nullptr;
-    self->kept[i].kind = kind[0] == 'a' ? Kept::argument : kind[0] == 's' ? Kept::shape : Kept::output;
-    if (self->kept[i].kind != Kept::output && (self->kept[i].index < 0 || self->kept[i].index >= kernel->inputs))
-      Py_RETURN_FALSE;
-  }
-  self->target_count = static_cast<int>(PyTuple_GET_SIZE(targets));
-  for (int i = 0; i < self->target_count; ++i) {
-    const long index = PyLong_AsLong(PyTuple_GET_ITEM(targets, i));
-    if (index == -1 && PyErr_Occurred()) return nullptr;
-    if (index < 0 || index >= kernel->inputs) Py_RETURN_FALSE;
-    self->targets[i] = static_cast<int>(index);
+  if (!read_plan(self, kept, targets, kernel->inputs)) {
+    if (PyErr_Occurred()) return nullptr;
+    Py_RETURN_FALSE;
   }
   for (int i = 0; i < kernel->scalars; ++i) {
     self->scalars[i] = PyFloat_AsDouble(PyTuple_GET_ITEM(scalars, i));
@@ -507,8 +626,31 @@ PyObject* op_run_natively(PyObject* object, PyObject* args) {
   Py_RETURN_TRUE;
 }
 
+// run_directly(kernel, records, kept, targets, plain, tensors, results) -> bool
+// plain: an entry per argument of the kernel: ... for a tensor that must be given, else what stands for it.
+PyObject* op_run_directly(PyObject* object, PyObject* args) {
+  auto* self = reinterpret_cast<Op*>(object);
+  int records, tensors;
+  PyObject *kernel, *kept, *targets, *plain, *results;
+  if (!PyArg_ParseTuple(args, "OpO!O!O!iO", &kernel, &records, &PyTuple_Type, &kept, &PyTuple_Type, &targets,
+                        &PyTuple_Type, &plain, &tensors, &results))
+    return nullptr;
+  if (PyTuple_GET_SIZE(plain) > max_direct_arguments || tensors < 1 || tensors > max_elementwise_inputs ||
+      tensors > PyTuple_GET_SIZE(plain) || !read_plan(self, kept, targets, tensors)) {
+    if (PyErr_Occurred()) return nullptr;
+    Py_RETURN_FALSE;
+  }
+  self->records = records != 0;
+  self->tensor_count = tensors;
+  Py_XSETREF(self->results, results == Py_None ? nullptr : Py_NewRef(results));
+  Py_XSETREF(self->plain, Py_NewRef(plain));
+  Py_XSETREF(self->direct, Py_NewRef(kernel));
+  Py_RETURN_TRUE;
+}
+
 PyMethodDef op_methods[] = {
     {"run_natively", op_run_natively, METH_VARARGS, "Run plain calls of this op with an elementwise kernel."},
+    {"run_directly", op_run_directly, METH_VARARGS, "Run plain calls of this op by handing its tensors to a kernel."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyMemberDef op_members[] = {
@@ -592,11 +734,16 @@ PyMethodDef functions[] = {
 // Adds the classes and functions of the recorder to the module. False with a Python error set on failure.
 bool bind_recorder(PyObject* module) {
   name_call = PyUnicode_InternFromString("call");
+  name_needs = PyUnicode_InternFromString("needs");
+  last_axis = PyUnicode_InternFromString("last axis");
+  all_axes = PyUnicode_InternFromString("all axes");
   tensor_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&tensor_spec));
   node_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&node_spec));
   PyObject* op_base = PyType_FromSpec(&op_spec);
-  if (name_call == nullptr || tensor_base == nullptr || node_base == nullptr || op_base == nullptr) return false;
-  return PyModule_AddObjectRef(module, "TensorBase", reinterpret_cast<PyObject*>(tensor_base)) == 0 &&
+  if (name_call == nullptr || name_needs == nullptr || last_axis == nullptr || all_axes == nullptr || tensor_base == nullptr || node_base == nullptr || op_base == nullptr) return false;
+  return PyModule_AddObjectRef(module, "LAST_AXIS", last_axis) == 0 &&
+         PyModule_AddObjectRef(module, "ALL_AXES", all_axes) == 0 &&
+         PyModule_AddObjectRef(module, "TensorBase", reinterpret_cast<PyObject*>(tensor_base)) == 0 &&
          PyModule_AddObjectRef(module, "NodeBase", reinterpret_cast<PyObject*>(node_base)) == 0 &&
          PyModule_AddObjectRef(module, "OpBase", op_base) == 0 && PyModule_AddFunctions(module, functions) == 0;
 }

@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "NodeBase", "OpBase", "TensorBase",
+    "ALL_AXES", "LAST_AXIS", "NodeBase", "OpBase", "TensorBase",
     "exchange_observer", "exchange_recording", "get_observer", "is_recording", "next_sequence", "register_classes",
 ]  # fmt: skip
+
+
+LAST_AXIS, ALL_AXES = "last axis", "all axes"
 
 
 class TensorBase:
@@ -66,6 +69,8 @@ class OpBase:
     def run_natively(self, *plan: Any) -> bool:
         """There are no native kernels."""
         return False
+
+    run_directly = run_natively
 
 
 class _State(threading.local):

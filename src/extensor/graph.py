@@ -16,7 +16,8 @@ a field of the result          that field, where the forward returns a NamedTupl
 =============================  ==========================================================
 
 The gradients belong to: the fields ``grad_<argument>`` of the NamedTuple the backward returns; or, if it
-returns a list, the forward's list of tensors; or else the forward's first argument.
+returns a list, the forward's list of tensors; or else the forward's first argument that is not annotated
+``Indices``.
 
 ``@fused`` marks a backward whose body is one kernel. Where its result must itself be differentiated, the
 formula (the same mathematics in differentiable functions) is recorded instead; so every order works.
@@ -25,6 +26,7 @@ formula (the same mathematics in differentiable functions) is recorded instead; 
 from __future__ import annotations
 
 import inspect
+import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -34,10 +36,13 @@ from typing import Any, NamedTuple, Protocol, TypeVar, overload
 import numpy as np
 
 from .dtypes import FLOATING, HALF, float32, guard_width
+from .kernels import NATIVE
 from .tensor import ExTensor
 
 try:
     from ._native import (
+        ALL_AXES,
+        LAST_AXIS,
         NodeBase,
         OpBase,
         exchange_observer,
@@ -59,7 +64,9 @@ except ImportError:
         register_classes,
     )
 
-__all__ = ["Node", "Op", "differentiable", "fused", "is_recording", "no_grad", "observe"]
+__all__ = [
+    "ALL_AXES", "LAST_AXIS", "Node", "Op", "differentiable", "fused", "is_recording", "no_grad", "observe",
+]  # fmt: skip
 
 _PACKAGE = os.path.dirname(__file__) + os.sep
 F = TypeVar("F", bound=Callable[..., Any])
@@ -238,7 +245,10 @@ class Rule:
             return (
                 self.names
             )  # a user's backward without annotation: a tensor, or a tuple in the forward's order
-        return (self.variadic or self.names[0],)
+        if self.variadic is not None:
+            return (self.variadic,)
+        forward = inspect.signature(self.op.fn).parameters
+        return (next(n for n, p in forward.items() if str(p.annotation) != "Indices"),)
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The forward's arguments by name, defaults filled in."""
@@ -327,9 +337,14 @@ class Op(OpBase):
     """A differentiable function. Behaves as the plain function it wraps, and records the call."""
 
     def __init__(
-        self, fn: Callable[..., Any], backward: Callable[..., Any] | None, mirrored: str | None
+        self,
+        fn: Callable[..., Any],
+        backward: Callable[..., Any] | None,
+        mirrored: str | None,
+        plain: tuple[Any, ...] | None,
     ) -> None:
         self.fn = fn
+        self.plain = plain
         self.mirrored = mirrored
         self.is_custom = not fn.__module__.startswith("extensor.")
         self._given = backward
@@ -380,8 +395,8 @@ def _dress(wrapper: Any, fn: Callable[..., Any]) -> None:
 
 
 def _run_natively(op: Op, rule: Rule) -> None:
-    """Hand plain calls of an elementwise op to its native kernel, if there is one of its name."""
-    tensors = [n for n in rule.names if n not in rule.defaults]
+    """Hand plain calls of an op to its native kernel, if there is one of its name."""
+    tensors = [n for n in rule.names if n not in rule.defaults or (op.plain is not None and n in rule.targets)]
     kept = []
     for p in rule.parameters:
         if p.keyword:  # an option; at its default in a plain call
@@ -392,6 +407,9 @@ def _run_natively(op: Op, rule: Rule) -> None:
             kept.append(("shape" if p.only_shape else "argument", tensors.index(p.name)))
         else:
             return
+    if op.plain is not None:
+        _run_directly(op, True, tuple(kept), tuple(tensors.index(t) for t in rule.targets), None)
+        return
     scalars = _plain_scalars(rule.defaults)
     if (
         scalars is not None
@@ -402,6 +420,14 @@ def _run_natively(op: Op, rule: Rule) -> None:
         op.run_natively(
             op.__name__, True, tuple(kept), tuple(tensors.index(t) for t in rule.targets), scalars, None
         )
+
+
+def _run_directly(op: Any, records: bool, kept: Any, targets: Any, results: Any) -> None:
+    """Hand plain calls of an op to the native kernel of its name, which answers NotImplemented if it is in doubt."""
+    native = NATIVE.get(op.__name__)
+    if native is not None and op.plain is not None:
+        tensors = sum(1 for _ in itertools.takewhile(lambda entry: entry in (..., None), op.plain))
+        op.run_directly(native, records, kept, targets, op.plain, tensors, results)
 
 
 def _plain_scalars(defaults: dict[str, Any]) -> tuple[float, ...] | None:
@@ -490,10 +516,17 @@ def _casts(inputs: Sequence[Any], dtype: Any) -> tuple[Any, ...] | None:
 def differentiable(function: F) -> F: ...
 @overload
 def differentiable(
-    *, backward: Callable[..., Any] | None = None, mirrored: str | None = None
+    *,
+    backward: Callable[..., Any] | None = None,
+    mirrored: str | None = None,
+    plain: tuple[Any, ...] | None = None,
 ) -> Callable[[F], F]: ...
 def differentiable(
-    function: F | None = None, *, backward: Callable[..., Any] | None = None, mirrored: str | None = None
+    function: F | None = None,
+    *,
+    backward: Callable[..., Any] | None = None,
+    mirrored: str | None = None,
+    plain: tuple[Any, ...] | None = None,
 ) -> Any:
     """Make a function part of the recorder, with ``backward`` as its gradient.
 
@@ -502,6 +535,8 @@ def differentiable(
         backward: the gradient. Takes ``grad_output`` and then, by the forward's names, what it needs
             (``output`` is the forward's result). Left out, it is ``<name>_backward`` of the same module.
         mirrored: an argument whose gradient is minus that of the first (losses of a difference).
+        plain: for a function whose body is "check, then the one kernel of its name": the kernel's arguments in a call
+            with tensors alone; ``...`` for each tensor, ``None`` for one that may be left out, then the attributes.
 
     Example:
         >>> import extensor as et
@@ -515,16 +550,19 @@ def differentiable(
     """
 
     def decorate(fn: F) -> F:
-        return Op(fn, backward, mirrored)  # type: ignore[return-value]
+        return Op(fn, backward, mirrored, plain)  # type: ignore[return-value]
 
     return decorate if function is None else decorate(function)
 
 
-def fused(formula: Callable[..., Any]) -> Callable[[F], F]:
-    """For a backward whose body is one kernel: record ``formula`` instead where a higher derivative needs it."""
+def fused(formula: Callable[..., Any], *, plain: tuple[Any, ...] | None = None) -> Callable[[F], F]:
+    """For a backward whose body is one kernel: record ``formula`` instead where a higher derivative needs it.
+
+    ``plain`` is as in :func:`differentiable`.
+    """
 
     def decorate(fn: F) -> F:
-        return Fused(fn, formula)  # type: ignore[return-value]
+        return Fused(fn, formula, plain)  # type: ignore[return-value]
 
     return decorate
 
@@ -552,17 +590,21 @@ def _widen(value: Any) -> Any:
 class Fused(OpBase):
     """A backward function computed by one kernel, with a differentiable formula as its twin."""
 
-    def __init__(self, fn: Callable[..., Any], formula: Callable[..., Any]) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], formula: Callable[..., Any], plain: tuple[Any, ...] | None
+    ) -> None:
         self.fn = fn
         self.formula = formula
+        self.plain = plain
         _dress(self, fn)
         self.signature = inspect.signature(fn)
         parameters = self.signature.parameters.values()
         scalars = _plain_scalars({p.name: p.default for p in parameters if p.default is not p.empty})
-        if scalars is not None:
-            self.run_natively(
-                self.__name__, False, (), (), scalars, fn.__globals__.get(fn.__annotations__["return"])
-            )
+        results = fn.__globals__.get(fn.__annotations__["return"])
+        if plain is not None:
+            _run_directly(self, False, (), (), results)
+        elif scalars is not None:
+            self.run_natively(self.__name__, False, (), (), scalars, results)
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The call as it is defined; plain elementwise calls are run natively instead (see OpBase)."""

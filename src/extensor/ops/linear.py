@@ -38,7 +38,7 @@ def _check_shapes(function: str, x: Shape, weight: Shape) -> None:
         )
 
 
-@differentiable
+@differentiable(plain=(..., ..., None))
 def linear(x: ExTensor, weight: ExTensor, bias: ExTensor | None = None) -> ExTensor:
     """Affine map of the last axis.   y = x @ weight.T + bias
 
@@ -77,7 +77,7 @@ def _linear_formula(g: Any, x: Any, weight: Any, *, needs: tuple[bool, bool, boo
     )
 
 
-@fused(_linear_formula)
+@fused(_linear_formula, plain=(..., ..., ..., (True, True, True)))
 def linear_backward(
     grad_output: ExTensor, x: ExTensor, weight: ExTensor, *, needs: tuple[bool, bool, bool] = ALL
 ) -> LinearGradients:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import kernels
 from ..dtypes import INTEGER
-from ..graph import differentiable, fused
+from ..graph import LAST_AXIS, differentiable, fused
 from ..kernels.reference.loss_classification import along, one_hot
 from ..tensor import ExTensor
 from ._checks import as_axis, as_floating, as_grad, as_int, as_number, as_tensor
@@ -225,7 +225,7 @@ def _check_distributions(function: str, x: ExTensor, t: ExTensor, axis: int, ign
         raise ValueError(f"[{function}] ignore_index is for integer labels, but targets has dtype {t.dtype}")
 
 
-@differentiable
+@differentiable(plain=(..., ..., LAST_AXIS, 0.0, None, None, "mean"))
 def cross_entropy(
     logits: ExTensor,
     targets: ExTensor,
@@ -291,7 +291,7 @@ def _cross_entropy_formula(
     return each * (x.softmax(axis) * t.sum(axis, keepdims=True) - t)
 
 
-@fused(_cross_entropy_formula)
+@fused(_cross_entropy_formula, plain=(..., ..., ..., LAST_AXIS, 0.0, None, None, "mean"))
 def cross_entropy_backward(
     grad_output: ExTensor,
     logits: ExTensor,

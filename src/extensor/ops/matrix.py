@@ -51,7 +51,7 @@ def _matmul_shape(function: str, a: Shape, b: Shape) -> Shape:
     return (*batch, *a[-2:-1], *(b[-1:] if len(b) > 1 else ()))
 
 
-@differentiable
+@differentiable(plain=(..., ...))
 def matmul(a: ExTensor, b: ExTensor) -> ExTensor:
     """Matrix product.   y_ij = sum_k a_ik b_kj
 
@@ -87,7 +87,7 @@ def _matmul_formula(g: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOT
     )
 
 
-@fused(_matmul_formula)
+@fused(_matmul_formula, plain=(..., ..., ..., (True, True)))
 def matmul_backward(
     grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH
 ) -> BinaryGradients:

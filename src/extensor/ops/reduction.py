@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..graph import differentiable, fused
+from ..graph import ALL_AXES, differentiable, fused
 from ..kernels import Kernel
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._checks import (
@@ -81,7 +81,7 @@ def _sum_formula(g: ExTensor, x: TensorOrShape, axis: Axis = None, keepdims: boo
     return _spread(g, shape, axis).broadcast_to(shape)
 
 
-@differentiable
+@differentiable(plain=(..., ALL_AXES, False))
 def sum(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """Sum over ``axis``; 0 where there is nothing to add.   y = sum_i x_i
 
@@ -119,7 +119,7 @@ def sum_backward(
     return _average_backward("sum_backward", kernels.sum_backward, grad_output, x, axis, keepdims)
 
 
-@differentiable
+@differentiable(plain=(..., ALL_AXES, False))
 def mean(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """Mean over ``axis``; nan where there are no elements.   y = (1/n) sum_i x_i
 
