@@ -12,7 +12,6 @@ from ..random import as_generator, generator
 __all__ = ["seed"]
 
 
-
 @functools.cache  # made when first needed: loading numpy.random takes a quarter of the import
 def _default() -> np.random.Generator:
     return generator(0)

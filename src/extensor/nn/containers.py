@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..errors import describe
-from .module import Module
+from .module import Module, flatten
 from .parameter import Parameter
 
 __all__ = ["ModuleList", "ParameterDict", "Sequential"]
@@ -16,6 +16,13 @@ def _check_module(function: str, value: Any) -> Module:
     if not isinstance(value, Module):
         raise TypeError(f"[{function}] takes modules, got {describe(value)}")
     return value
+
+
+def _other_members(container: Module, held: str) -> Iterator[tuple[str, Any]]:
+    """What a subclass of a container has as attributes of its own."""
+    for name, value in vars(container).items():
+        if name != held:
+            yield from flatten(name, value)
 
 
 class ModuleList(Module):
@@ -32,7 +39,8 @@ class ModuleList(Module):
         self._items = [_check_module(type(self).__name__, m) for m in modules]
 
     def _members(self) -> Iterator[tuple[str, Any]]:
-        return ((str(i), module) for i, module in enumerate(self._items))
+        yield from ((str(i), module) for i, module in enumerate(self._items))
+        yield from _other_members(self, "_items")
 
     def append(self, module: Module) -> ModuleList:
         """Add a module at the end."""
@@ -70,7 +78,8 @@ class Sequential(Module):
         self._named = {str(name): _check_module("Sequential", module) for name, module in named.items()}
 
     def _members(self) -> Iterator[tuple[str, Any]]:
-        return iter(self._named.items())
+        yield from self._named.items()
+        yield from _other_members(self, "_named")
 
     def forward(self, x: Any) -> Any:
         for module in self._named.values():
@@ -109,7 +118,8 @@ class ParameterDict(Module):
             self[name] = value
 
     def _members(self) -> Iterator[tuple[str, Any]]:
-        return iter(self._named.items())
+        yield from self._named.items()
+        yield from _other_members(self, "_named")
 
     def __setitem__(self, name: str, value: Any) -> None:
         if not isinstance(name, str):

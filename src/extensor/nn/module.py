@@ -11,6 +11,7 @@ from ..dtypes import FLOATING, as_dtype
 from ..errors import describe
 from ..tensor import ExTensor, asarray
 from .parameter import Parameter
+from .summary import Summary, summarise
 
 __all__ = ["Module"]
 
@@ -70,7 +71,7 @@ class Module:
     def _members(self) -> Iterator[tuple[str, Any]]:
         """Attributes, elements of lists and values of dicts, with their names."""
         for name, value in vars(self).items():
-            yield from _flatten(name, value)
+            yield from flatten(name, value)
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """The modules directly inside, by name."""
@@ -205,6 +206,27 @@ class Module:
 
     # For people
 
+    def summary(self, *inputs: Any) -> Summary:
+        """The layers as a table: output shapes, parameters and memory.
+
+        Args:
+            inputs: what the module is called with, as a sample; it runs once, in evaluation mode and without recording.
+                Without them there are no shapes and no memory of outputs.
+
+        Example:
+            >>> import extensor as et
+            >>> net = et.nn.Sequential(et.nn.Linear(2, 8, rng=0), et.nn.ReLU(), et.nn.Linear(8, 1, rng=1))
+            >>> print(net.summary(et.ones((3, 2))))
+            layer  type    output  parameters  memory
+            -----------------------------------------
+            0      Linear  (3, 8)          24   192 B
+            1      ReLU    (3, 8)           -    96 B
+            2      Linear  (3, 1)           9    48 B
+            -----------------------------------------
+            33 parameters; 132 B, outputs of the layers 204 B
+        """
+        return summarise(self, inputs)
+
     def extra_repr(self) -> str:
         """The settings that ``repr`` shows between the parentheses."""
         return ""
@@ -220,13 +242,14 @@ class Module:
         return f"<pre>{html.escape(repr(self))}</pre>"
 
 
-def _flatten(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+def flatten(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """A value, or those in lists and dicts of them, each with its name."""
     if isinstance(value, (list, tuple)):
         for i, item in enumerate(value):
-            yield from _flatten(f"{name}.{i}", item)
+            yield from flatten(f"{name}.{i}", item)
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield from _flatten(f"{name}.{key}", item)
+            yield from flatten(f"{name}.{key}", item)
     else:
         yield name, value
 
