@@ -54,6 +54,8 @@ try:
     )
 except ImportError:
     from ._pure import (  # type: ignore[assignment]
+        ALL_AXES,
+        LAST_AXIS,
         NodeBase,
         OpBase,
         exchange_observer,
