@@ -13,13 +13,16 @@ from .errors import AnomalyError, GraphError, OutOfBoundsError
 from .nn import seed
 from .ops.activation import *
 from .ops.arithmetic import *
+from .ops.attention import *
 from .ops.broadcasting import *
 from .ops.casting import *
 from .ops.comparison import *
 from .ops.conv import *
 from .ops.creation import *
+from .ops.dropout import *
 from .ops.einsum import *
 from .ops.elementwise import *
+from .ops.embedding import *
 from .ops.exponential import *
 from .ops.indexing import *
 from .ops.joining import *
@@ -28,7 +31,9 @@ from .ops.loss_classification import *
 from .ops.loss_metric import *
 from .ops.loss_regression import *
 from .ops.matrix import *
+from .ops.normalization import *
 from .ops.pooling import *
+from .ops.recurrent import *
 from .ops.reduction import *
 from .ops.selection import *
 from .ops.shape import *
@@ -99,6 +104,15 @@ __all__ = [
     "ConvGradients", "conv1d", "conv1d_backward", "conv2d", "conv2d_backward", "conv_transpose2d",
     "conv_transpose2d_backward", "max_pool2d", "max_pool2d_backward", "avg_pool2d", "avg_pool2d_backward",
     "global_avg_pool2d", "global_avg_pool2d_backward", "adaptive_avg_pool2d", "adaptive_avg_pool2d_backward",
+    # normalisation, dropout, embedding, attention, recurrent cells
+    "BatchNormResult", "NormGradients", "RMSNormGradients", "batch_norm", "batch_norm_backward", "group_norm",
+    "group_norm_backward", "instance_norm", "instance_norm_backward", "layer_norm", "layer_norm_backward",
+    "rms_norm", "rms_norm_backward", "DropoutResult", "dropout", "dropout_backward", "embedding",
+    "embedding_backward", "AttentionGradients", "scaled_dot_product_attention",
+    "scaled_dot_product_attention_backward", "LSTMCellResult", "LSTMGradients", "LSTMSequenceResult",
+    "RecurrentGradients", "gru_cell", "gru_cell_backward", "gru_sequence", "gru_sequence_backward",
+    "lstm_cell", "lstm_cell_backward", "lstm_sequence", "lstm_sequence_backward", "rnn_cell",
+    "rnn_cell_backward", "rnn_sequence", "rnn_sequence_backward",
     # loss
     "mean_squared_error", "mean_squared_error_backward", "mean_absolute_error",
     "mean_absolute_error_backward", "smooth_l1", "smooth_l1_backward", "huber", "huber_backward",
@@ -123,6 +137,6 @@ if not _TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         """The upper floors load when they are first used."""
-        if name == "testing":
+        if name in ("data", "models", "testing", "train"):
             return _importlib.import_module(f"{__name__}.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
