@@ -1,0 +1,118 @@
+"""Native copies, joins, gathers and running sums against the reference."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from extensor import get_num_threads, set_num_threads
+from extensor.dtypes import bfloat16
+from extensor.kernels import KERNELS, NATIVE
+
+pytestmark = pytest.mark.skipif("cumsum" not in NATIVE, reason="the native module is not built")
+
+RNG = np.random.default_rng(20240610)
+DTYPES = [np.float32, np.float64]
+ITEMS = [np.bool_, np.int8, np.float16, bfloat16, np.int32, np.float32, np.float64, np.uint64]
+
+
+def integers(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    return RNG.integers(0, 100, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ITEMS)
+def test_copy(dtype: Any) -> None:
+    for shape in [(), (1,), (7,), (0, 3), (5, 33), (70, 41), (3, 4, 5), (2, 3, 40, 35), (100, 8, 8)]:
+        x = np.asarray(integers(shape, dtype))
+        layouts = [x.transpose(axes) for axes in itertools.permutations(range(x.ndim))]
+        layouts += [x[::-1], x[..., ::2], np.broadcast_to(x[:1], x.shape)] if x.ndim else []
+        for layout in layouts:
+            got = NATIVE["copy"](layout)
+            assert got.dtype == layout.dtype
+            assert got.flags.c_contiguous
+            assert not np.shares_memory(got, x)
+            np.testing.assert_array_equal(got, layout)
+            assert got.shape == layout.shape
+
+
+@pytest.mark.parametrize("dtype", ITEMS)
+def test_concatenate(dtype: Any) -> None:
+    for axis in range(3):
+        tensors = [integers(tuple(n if i == axis else 4 for i in range(3)), dtype) for n in (3, 0, 1, 50)]
+        for wanted in (np.dtype(dtype), None):
+            got = NATIVE["concatenate"](tensors, axis, wanted)
+            assert got.dtype == dtype
+            np.testing.assert_array_equal(got, np.concatenate(tensors, axis))
+    assert NATIVE["concatenate"]([tensors[0], tensors[0].astype(np.int64)], 0, None) is NotImplemented
+    assert NATIVE["concatenate"]([tensors[0].T], 0, None) is NotImplemented
+    assert NATIVE["concatenate"]([tensors[3]], 0, np.dtype(np.int16)) is NotImplemented
+    assert NATIVE["concatenate"]([], 0, None) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", ITEMS)
+def test_take(dtype: Any) -> None:
+    x = integers((6, 9, 5), dtype)
+    for axis in range(3):
+        for shape in [(), (4,), (0,), (3, 2)]:
+            indices = np.asarray(RNG.integers(0, x.shape[axis], shape))
+            got = NATIVE["take"](x, indices, axis)
+            assert got.dtype == dtype
+            np.testing.assert_array_equal(got, np.take(x, indices, axis))
+    for outside in (-1, 6):
+        assert NATIVE["take"](x, np.array([0, outside]), 0) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_take_backward_accumulates(dtype: Any) -> None:
+    for shape, axis, count in itertools.product([(6,), (6, 9), (3, 7, 300), (1000, 16)], (0, 1, 2), (0, 1, 5, 400)):
+        if axis >= len(shape):
+            continue
+        indices = RNG.integers(0, shape[axis], count)
+        g = RNG.standard_normal((*shape[:axis], count, *shape[axis + 1 :])).astype(dtype)
+        got = NATIVE["take_backward"](g, indices, shape, axis)
+        assert got.dtype == dtype
+        expected = KERNELS["take_backward"].reference(g.astype(np.float64), indices, shape, axis)
+        np.testing.assert_array_equal(got, expected.astype(dtype))
+    assert NATIVE["take_backward"](np.ones(2, dtype), np.array([0, 6]), (6,), 0) is NotImplemented
+    assert NATIVE["take_backward"](np.ones(3, dtype), np.array([0, 5]), (6,), 0) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_cumsum(dtype: Any) -> None:
+    for shape in [(1,), (9,), (70_000,), (5, 33), (6, 600), (3, 4, 5), (2, 7, 700), (0, 3)]:
+        x = RNG.standard_normal(shape).astype(dtype)
+        for axis in (None, *range(x.ndim)):
+            # float64 is added up in the order of the reference; float32 is rounded from those sums
+            expected = KERNELS["cumsum"].reference(x.astype(np.float64), axis).astype(dtype)
+            got = NATIVE["cumsum"](x, axis)
+            np.testing.assert_array_equal(got, expected)
+            assert got.dtype == dtype
+            backward = KERNELS["cumsum_backward"].reference(expected.astype(np.float64), shape, axis).astype(dtype)
+            got = NATIVE["cumsum_backward"](expected, shape, axis)
+            np.testing.assert_array_equal(got, backward)
+            assert got.shape == shape
+
+
+@pytest.fixture
+def threads():  # type: ignore[no-untyped-def]
+    before = get_num_threads()
+    yield set_num_threads
+    set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_same_bits_on_any_number_of_threads(dtype: Any, threads: Any) -> None:
+    x = RNG.standard_normal((700, 900)).astype(dtype)
+    indices = RNG.integers(0, 700, 3000)
+    g = RNG.standard_normal((3000, 900)).astype(dtype)
+    results = []
+    for count in (1, 2, 3, 4):
+        threads(count)
+        arrays = [NATIVE["cumsum"](x, axis) for axis in (None, 0, 1)]
+        arrays += [NATIVE["take"](x, indices, 0), NATIVE["take_backward"](g, indices, x.shape, 0)]
+        arrays += [NATIVE["copy"](x.T), NATIVE["concatenate"]([x, x], 1, None)]
+        results.append(b"".join(a.tobytes() for a in arrays))
+    assert len(set(results)) == 1

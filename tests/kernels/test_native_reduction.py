@@ -1,0 +1,174 @@
+"""The native reductions against the reference in float64: axes, layouts, special values, accuracy, threads."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from extensor import get_num_threads, set_num_threads
+from extensor.dtypes import bfloat16
+from extensor.kernels import KERNELS, NATIVE
+
+pytestmark = pytest.mark.skipif("sum" not in NATIVE, reason="the native module is not built")
+
+RNG = np.random.default_rng(20240608)
+DTYPES = [np.float32, np.float64]
+SHAPES = [
+    (), (1,), (5,), (17,), (1000,), (100_003,), (3, 4), (64, 10), (10, 64), (7, 5, 6), (33, 70), (2, 3, 4, 5), (40, 600),
+    (300, 1030), (5, 2000, 3), (0, 3), (3, 0),
+]  # fmt: skip
+KINDS = ["sum", "mean", "prod", "max_reduce", "min_reduce", "variance", "std", "logsumexp"]
+
+
+def options(kind: str) -> list[tuple[int, ...]]:
+    return [(0,), (1,)] if kind in ("variance", "std") else [()]
+
+
+def exact(kind: str, x: np.ndarray, axes: tuple[int, ...], keepdims: bool, *option: int) -> np.ndarray:
+    """The reference in float64, along rows of neighbours: there NumPy adds up in pairs, elsewhere one by one."""
+    kept = [i for i in range(x.ndim) if i not in axes]
+    rows = x.astype(np.float64).transpose([*kept, *axes]).reshape(*(x.shape[i] for i in kept), math.prod(x.shape[i] for i in axes))
+    with np.errstate(all="ignore"):
+        result = KERNELS[kind].reference(np.ascontiguousarray(rows), (rows.ndim - 1,), False, *option)
+    return np.reshape(result, [n if i in kept else 1 for i, n in enumerate(x.shape) if keepdims or i in kept])
+
+
+def room(kind: str, x: np.ndarray, axes: tuple[int, ...], expected: np.ndarray) -> Any:
+    """What one rounding may be measured by: the sum of magnitudes for a sum, the shift for a logarithm of a sum."""
+    wide = x.astype(np.float64)
+    if kind in ("sum", "mean"):
+        size = np.abs(wide).sum(axes).reshape(expected.shape)
+        return size if kind == "sum" else size / max(1, math.prod(x.shape[i] for i in axes))
+    if kind == "logsumexp":
+        return np.abs(expected) + np.abs(wide).max(axes, initial=1).reshape(expected.shape)
+    return np.abs(expected)
+
+
+def units(kind: str, x: np.ndarray, axes: tuple[int, ...]) -> float:
+    """Roundings allowed. float32 is accumulated in float64 and rounded once; float64 pays for its additions."""
+    if kind in ("max_reduce", "min_reduce"):
+        return 0
+    if x.dtype == np.float32:
+        return 4 if kind == "logsumexp" else 1
+    return 8 + math.prod(x.shape[i] for i in axes) if kind == "prod" else 40
+
+
+def assert_close(got: Any, expected: np.ndarray, dtype: Any, size: Any, allowed: float) -> None:
+    assert got is not NotImplemented
+    assert got.shape == expected.shape
+    assert got.dtype == dtype
+    with np.errstate(all="ignore"):
+        rounded = expected.astype(dtype)
+        near = np.abs(got.astype(np.float64) - expected) <= allowed * np.finfo(dtype).eps * size
+    assert (near | (got == rounded) | (np.isnan(got) & np.isnan(rounded))).all(), (got, expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+def test_axes_and_layouts(kind: str, shape: tuple[int, ...], dtype: Any) -> None:
+    values = np.asarray(RNG.standard_normal(shape) + 0.5).astype(dtype)
+    for x in (values, values.T, values[::-1]) if values.ndim else (values,):
+        for axes in itertools.chain.from_iterable(itertools.combinations(range(x.ndim), r) for r in range(x.ndim + 1)):
+            empty = math.prod(x.shape[i] for i in axes) == 0
+            for keepdims, option in itertools.product((False, True), options(kind)):
+                got = NATIVE[kind](x, axes, keepdims, *option)
+                if empty and kind in ("max_reduce", "min_reduce"):
+                    assert got is NotImplemented
+                    continue
+                expected = exact(kind, x, axes, keepdims, *option)
+                assert_close(got, expected, dtype, room(kind, x, axes, expected), units(kind, x, axes))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("length", [3, 8, 37, 5000])
+@pytest.mark.parametrize("kind", KINDS)
+def test_special_values_at_every_kind_of_place(kind: str, length: int, dtype: Any) -> None:
+    for place in sorted({0, 1, length // 2, length - 2, length - 1}):
+        x = (1 + RNG.standard_normal((6, length)) / 100).astype(dtype)  # products of 5000 of them are still far from 0
+        x[0, place] = np.nan
+        x[1, place] = np.inf
+        x[2, place] = -np.inf
+        x[3] = -np.inf
+        x[4, place], x[4, place - 1] = np.inf, -np.inf
+        for matrix, axes in ((x, (1,)), (np.ascontiguousarray(x.T), (0,)), (x, (0, 1))):
+            for option in options(kind):
+                expected = exact(kind, matrix, axes, False, *option)
+                assert_close(NATIVE[kind](matrix, axes, False, *option), expected, dtype, np.abs(expected) + 4, 50)
+
+
+def test_float32_adds_up_in_float64() -> None:
+    for n in (3, 100, 70_000):
+        x = np.tile(np.float32([1e8, 1, -1e8]), n)
+        assert NATIVE["sum"](x, (0,), False) == n
+        columns = np.ascontiguousarray(np.broadcast_to(x[:, None], (3 * n, 5)))
+        np.testing.assert_array_equal(NATIVE["sum"](columns, (0,), False), np.full(5, n, np.float32))
+    shifted = (np.arange(50_000) % 2 + 1e6).astype(np.float32)
+    assert NATIVE["variance"](shifted, (0,), False, 0) == 0.25
+
+
+@pytest.mark.parametrize("dtype", [np.float16, bfloat16])
+def test_half_is_rounded_once(dtype: Any) -> None:
+    x = RNG.standard_normal((9, 40)).astype(dtype)
+    got = NATIVE["sum"](x, (1,), False)
+    assert got.dtype == dtype
+    np.testing.assert_array_equal(got, x.astype(np.float64).sum(1).astype(np.float32).astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(4, 5, 6), (64, 128), (2, 3, 4, 5)], ids=str)
+def test_sum_to_shape(shape: tuple[int, ...], dtype: Any) -> None:
+    x = RNG.standard_normal(shape).astype(dtype)
+    for extra in range(x.ndim + 1):
+        for ones in itertools.product((False, True), repeat=x.ndim - extra):
+            target = tuple(1 if one else n for one, n in zip(ones, shape[extra:]))
+            got = NATIVE["sum_to_shape"](x, target)
+            if target == shape:
+                assert got is NotImplemented  # nothing to add: a view
+                continue
+            expected = KERNELS["sum_to_shape"].reference(x.astype(np.float64), target)
+            size = KERNELS["sum_to_shape"].reference(np.abs(x.astype(np.float64)), target)
+            assert_close(got, expected, dtype, size, 4)
+    assert NATIVE["sum_to_shape"](x, (*shape[:-1], shape[-1] + 1)) is NotImplemented
+    assert NATIVE["sum_to_shape"](x, (1, *shape)) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, np.float16])
+@pytest.mark.parametrize("kind", ["argmax", "argmin"])
+def test_argmax_finds_the_first(kind: str, dtype: Any) -> None:
+    for shape in [(1,), (7,), (1000,), (5, 33), (33, 5), (4, 3, 600)]:
+        x = RNG.integers(-9, 9, shape).astype(dtype)  # many ties
+        with_nan = x.copy()
+        with_nan.reshape(-1)[x.size // 2 :: 3] = np.nan
+        for values in (x, with_nan):
+            for axis, keepdims in itertools.product((None, *range(x.ndim)), (False, True)):
+                got = NATIVE[kind](values, axis, keepdims)
+                expected = getattr(np, kind)(values, axis, keepdims=keepdims)
+                assert got.dtype == np.int64
+                np.testing.assert_array_equal(got, expected)
+                assert got.shape == np.shape(expected)
+    assert NATIVE[kind](np.empty((0, 3), dtype), 0, False) is NotImplemented
+
+
+@pytest.fixture
+def threads():  # type: ignore[no-untyped-def]
+    before = get_num_threads()
+    yield set_num_threads
+    set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(3_000_001,), (1500, 1600), (40, 300, 250)], ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_bits_on_any_number_of_threads(kind: str, shape: tuple[int, ...], dtype: Any, threads: Any) -> None:
+    x = RNG.standard_normal(shape).astype(dtype)
+    for axes in itertools.chain.from_iterable(itertools.combinations(range(x.ndim), r + 1) for r in range(x.ndim)):
+        results = []
+        for count in (1, 2, 3, 4):
+            threads(count)
+            results.append(NATIVE[kind](x, axes, False, *options(kind)[0]).tobytes())
+        assert len(set(results)) == 1
