@@ -8,9 +8,9 @@ from __future__ import annotations
 import tracemalloc
 
 import numpy as np
-from side_by_side import best_times, table
 
 import extensor as et
+from extensor.bench import best_times, table
 
 
 def main(depth: int = 64, segments: int = 8, width: int = 256, batch: int = 256) -> None:

@@ -6,9 +6,9 @@ python benchmarks/recorder.py
 from __future__ import annotations
 
 import torch
-from side_by_side import best_times, table
 
 import extensor as et
+from extensor.bench import best_times, table
 
 FUNCTIONS = ("tanh", "exp", "sigmoid", "relu", "square", "sqrt")
 

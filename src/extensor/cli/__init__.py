@@ -13,6 +13,7 @@ __all__ = ["main"]
 # command -> the line that ``extensor --help`` shows; the file of the same name defines it as ``command``
 COMMANDS = {
     "verify": "Check every gradient numerically, on this machine.",
+    "bench": "Measure the speed beside PyTorch, NumPy and JAX.",
 }
 
 

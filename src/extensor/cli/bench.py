@@ -1,0 +1,97 @@
+"""``extensor bench``: how fast, beside the libraries that are installed."""
+
+from __future__ import annotations
+
+import fnmatch
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from .. import bench, config
+from ..version import __version__
+
+__all__ = ["command"]
+
+
+@click.command()
+@click.option(
+    "--group",
+    "groups",
+    multiple=True,
+    type=click.Choice(bench.GROUPS),
+    help="Only these groups (repeatable).",
+)
+@click.option("--only", multiple=True, metavar="NAME", help="Only cases of this name or glob (repeatable).")
+@click.option(
+    "--size", "sizes", multiple=True, help="Only cases of this size, e.g. 16, 4K, 1M, 8M (repeatable)."
+)
+@click.option("--threads", type=click.IntRange(1), help="Threads for every library. Default: ours.")
+@click.option("--rounds", type=click.IntRange(2), default=30, show_default=True, help="Rounds per case.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write bench.md, bench.json and bench.png there.",
+)
+@click.option(
+    "--against", type=click.Path(path_type=Path, exists=True), help="An older bench.json to compare with."
+)
+def command(
+    groups: tuple[str, ...], only: tuple[str, ...], sizes: tuple[str, ...], threads: int | None, rounds: int,
+    out: Path | None, against: Path | None,
+) -> None:  # fmt: skip
+    """Measure ExTensor beside PyTorch, NumPy and JAX, those that are installed.
+
+    All libraries run the same computation in one process, in short rounds in turn, with the same number of threads. The
+    table shows minima and their ratios, and how near the large cases come to the machine's own limits.
+    """
+    libraries = bench.peers()
+    if threads is not None:
+        config.set_num_threads(threads)
+    threads = config.get_num_threads()
+    if "torch" in libraries:
+        libraries["torch"].set_num_threads(threads)
+    before = bench.read_json(against) if against is not None else None
+    chosen = [
+        case
+        for case in bench.cases(libraries, groups or bench.GROUPS)
+        if (not only or any(fnmatch.fnmatch(case.name, pattern) for pattern in only))
+        and (not sizes or case.size in sizes)
+    ]
+    if not chosen:
+        raise click.UsageError("no case fits --group, --only and --size")
+    versions = {"extensor": __version__, **{n: m.__version__ for n, m in libraries.items()}}
+    console = Console(stderr=True)
+    limits = bench.measure_limits()
+    columns = (TextColumn("{task.description:32}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    results = []
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=len(chosen))
+        for case in chosen:
+            progress.update(task, description=f"{case.name} {case.size}")
+            times = bench.compare(case.make(), rounds)
+            results.append(
+                bench.Result(case.group, case.name, case.size, times, case.bytes_moved, case.operations)
+            )
+            progress.advance(task)
+    run = bench.Run(bench.machine(), threads, versions, *limits, results)
+    text = bench.markdown(run)
+    click.echo(text)
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "bench.md").write_text(text, encoding="utf-8")
+        bench.write_json(run, out / "bench.json")
+        _draw(run, out / "bench.png", "torch" in libraries)
+        console.print(f"written to {out}")
+    if before is not None:
+        click.echo(bench.compare_runs(before, run))
+
+
+def _draw(run: bench.Run, path: Path, has_peer: bool) -> None:
+    if not has_peer:
+        return
+    try:
+        bench.chart(run, path)
+    except ImportError:
+        click.echo("no chart: it needs matplotlib (pip install 'extensor[bench]')", err=True)
