@@ -1,4 +1,6 @@
 // Elementwise kernels as Python functions: kernel(*arrays, *attributes).
+#include "bindings/elementwise.hpp"
+
 #include <cmath>
 #include <cstring>
 
@@ -45,8 +47,6 @@ class Operands {
     for (int i = 0; i < kernel.inputs && flat; ++i) flat = arrays_[i] == nullptr || lies_like_first(arrays_[i]);
     return flat ? run_flat(kernel, scalars) : run_broadcast(kernel, scalars);
   }
-
-  DType dtype() const { return dtype_; }
 
  private:
   static bool read_number(PyObject* value, double& number) {
@@ -308,9 +308,17 @@ void add_two_gradients(PyObject* kernels, const char* name, int arguments, int s
 
 }  // namespace
 
+PyObject* run_elementwise(const ElementwiseKernel& kernel, PyObject* const* inputs, const double* scalars) {
+  Operands operands;
+  return operands.read(kernel, inputs) ? operands.run(kernel, scalars) : not_covered();
+}
+
 void bind_elementwise(PyObject* kernels) {
   const ElementwiseTable& table = EXTENSOR_SELECT(elementwise_table)();
-  for (int i = 0; i < table.count; ++i) add_kernel(kernels, table.kernels[i].name, call_elementwise, &table.kernels[i]);
+  for (int i = 0; i < table.count; ++i) {
+    const ElementwiseKernel& kernel = table.kernels[i];
+    if (!kernel.is_part) add_kernel(kernels, kernel.name, call_elementwise, &kernel);
+  }
 
   add_kernel(kernels, "power", call_power, find_elementwise("power"));
   add_kernel(kernels, "gelu", call_gelu, gelu_kernels("gelu", "gelu_tanh"));

@@ -14,6 +14,7 @@ namespace extensor {
 
 void bind_elementwise(PyObject* kernels);
 void bind_matmul(PyObject* kernels);
+void bind_optim(PyObject* kernels);
 void bind_moving(PyObject* kernels);
 void bind_reduce(PyObject* kernels);
 void bind_softmax(PyObject* kernels);
@@ -38,6 +39,7 @@ NB_MODULE(_native, m) {
   nb::dict kernels;
   bind_elementwise(kernels.ptr());
   bind_matmul(kernels.ptr());
+  bind_optim(kernels.ptr());
   bind_moving(kernels.ptr());
   bind_reduce(kernels.ptr());
   bind_softmax(kernels.ptr());

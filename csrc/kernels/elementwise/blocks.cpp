@@ -22,16 +22,29 @@ template <class T> struct Outputs<Pair<T>> {
   static constexpr int count = 2;
   static constexpr bool is_mask = false;
 };
+template <class T> struct Outputs<Triple<T>> {
+  static constexpr int count = 3;
+  static constexpr bool is_mask = false;
+};
 
-template <class T> EXTENSOR_INLINE void put(void* first, void*, int64_t at, Vec<T> value) {
-  store(static_cast<T*>(first) + at, value);
+// Where the results of a block go.
+struct Targets {
+  char* out[max_elementwise_outputs];
+};
+template <class T> EXTENSOR_INLINE void put(const Targets& to, int64_t at, Vec<T> value) {
+  store(reinterpret_cast<T*>(to.out[0]) + at, value);
 }
-template <class T> EXTENSOR_INLINE void put(void* first, void*, int64_t at, Mask<T> value) {
-  store_mask(static_cast<uint8_t*>(first) + at, value);
+template <class T> EXTENSOR_INLINE void put(const Targets& to, int64_t at, Mask<T> value) {
+  store_mask(reinterpret_cast<uint8_t*>(to.out[0]) + at, value);
 }
-template <class T> EXTENSOR_INLINE void put(void* first, void* second, int64_t at, Pair<T> value) {
-  store(static_cast<T*>(first) + at, value.first);
-  store(static_cast<T*>(second) + at, value.second);
+template <class T> EXTENSOR_INLINE void put(const Targets& to, int64_t at, Pair<T> value) {
+  store(reinterpret_cast<T*>(to.out[0]) + at, value.first);
+  store(reinterpret_cast<T*>(to.out[1]) + at, value.second);
+}
+template <class T> EXTENSOR_INLINE void put(const Targets& to, int64_t at, Triple<T> value) {
+  store(reinterpret_cast<T*>(to.out[0]) + at, value.first);
+  store(reinterpret_cast<T*>(to.out[1]) + at, value.second);
+  store(reinterpret_cast<T*>(to.out[2]) + at, value.third);
 }
 
 template <class T> EXTENSOR_INLINE Vec<T> read(const T* from) { return load(from); }
@@ -78,71 +91,72 @@ struct Block<T, formula, masks, unroll, std::integer_sequence<int, input...>, st
 
   static constexpr int64_t item = Outputs<Result>::is_mask ? 1 : sizeof(T);
 
-  // `count` elements, fewer than a vector, through padded copies.
-  static __attribute__((noinline)) void run_part(const Block& block, const Vec<T>* constants, int64_t count, char* first,
-                                                 char* second) {
-    alignas(vector_bytes) char padded[2][vector_bytes];
+  // `count` elements from element `at` on, fewer than a vector, through padded copies.
+  static __attribute__((noinline)) void run_part(const Block& block, const Vec<T>* constants, int64_t at, int64_t count,
+                                                 const Targets& to) {
     (void)constants;
-    put(padded[0], padded[1], 0, formula(block.At<input>::get_part(count)..., constants[scalar]...));
-    std::memcpy(first, padded[0], static_cast<size_t>(item * count));
-    if (second != nullptr) std::memcpy(second, padded[1], static_cast<size_t>(item * count));
+    alignas(vector_bytes) char padded[max_elementwise_outputs][vector_bytes];
+    put(Targets{{padded[0], padded[1], padded[2]}}, 0, formula(block.At<input>::get_part(count)..., constants[scalar]...));
+    for (int i = 0; i < Outputs<Result>::count; ++i) {
+      std::memcpy(to.out[i] + item * at, padded[i], static_cast<size_t>(item * count));
+    }
   }
 
   static void run(int64_t n, const void* const* in, const int64_t* steps, void* const* out, const double* scalars) {
     Block block;
     (block.At<input>::open(in[input], steps[input]), ...);
     const Vec<T> constants[sizeof...(scalar) + 1] = {Vec<T>(scalars[scalar])..., Vec<T>(0.0)};
-    char* const first = static_cast<char*>(out[0]);
-    char* const second = Outputs<Result>::count > 1 ? static_cast<char*>(out[1]) : nullptr;
+    Targets to;
+    for (int i = 0; i < Outputs<Result>::count; ++i) to.out[i] = static_cast<char*>(out[i]);
 
     int64_t i = 0;
     // Stores that straddle cache lines are slow: a long block first runs up to a boundary.
-    const int64_t lead = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(first) % vector_bytes) / item;
+    const int64_t lead = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to.out[0]) % vector_bytes) / item;
     if (!Outputs<Result>::is_mask && n >= 32 * lanes && lead > 0) {
       const Block copy = block;
-      run_part(copy, constants, lead, first, second);
+      run_part(copy, constants, 0, lead, Targets(to));
       (block.At<input>::skip(lead), ...);
       i = lead;
     }
     for (; i + unroll * lanes <= n; i += unroll * lanes) {
       for (int vector = 0; vector < unroll; ++vector) {
-        put(first, second, i + vector * lanes, formula(block.At<input>::get(vector)..., constants[scalar]...));
+        put(to, i + vector * lanes, formula(block.At<input>::get(vector)..., constants[scalar]...));
       }
       (block.At<input>::advance(unroll), ...);
     }
     for (; i + lanes <= n; i += lanes) {
-      put(first, second, i, formula(block.At<input>::get(0)..., constants[scalar]...));
+      put(to, i, formula(block.At<input>::get(0)..., constants[scalar]...));
       (block.At<input>::advance(1), ...);
     }
     if (i == n) return;
     const Block copy = block;
-    run_part(copy, constants, n - i, first + item * i, second == nullptr ? nullptr : second + item * i);
+    run_part(copy, constants, i, n - i, Targets(to));
   }
 };
 
-#define MASKED(name, inputs, scalars, masks, cost, parameters, ...) \
+#define ENTRY(name, part, inputs, scalars, masks, cost, parameters, ...) \
   constexpr auto name##_formula = [] parameters { return __VA_ARGS__; };
 #include "kernels/elementwise/formulas.inc"
-#undef MASKED
+#undef ENTRY
 
 template <class T, const auto& formula, int inputs, int scalars, unsigned masks, int unroll>
 using BlockOf = Block<T, formula, masks, unroll, std::make_integer_sequence<int, inputs>, std::make_integer_sequence<int, scalars>>;
 
 template <const auto& formula, int inputs, int scalars, unsigned masks, int unroll>
-constexpr ElementwiseKernel describe(const char* name, double cost) {
+constexpr ElementwiseKernel describe(const char* name, double cost, bool part) {
   using Single = BlockOf<float, formula, inputs, scalars, masks, unroll>;
   using Double = BlockOf<double, formula, inputs, scalars, masks, unroll>;
   using Result = Outputs<typename Single::Result>;
-  return {name, inputs, Result::count, scalars, cost, masks, Result::is_mask, Single::run, Double::run};
+  return {name, inputs, Result::count, scalars, cost, masks, Result::is_mask, part, Single::run, Double::run};
 }
 
 // Long formulas overlap by themselves; the longest gain from two at a time, which the compiler interleaves.
-#define MASKED(name, inputs, scalars, masks, cost, parameters, ...) \
-  describe<name##_formula, inputs, scalars, masks, (cost < 0.2 ? 4 : cost < 1.0 ? 1 : cost < 2.0 ? 2 : 1)>(#name, cost),
+#define ENTRY(name, part, inputs, scalars, masks, cost, parameters, ...) \
+  describe<name##_formula, inputs, scalars, masks, (cost < 0.2 ? 4 : cost < 1.0 ? 1 : cost < 2.0 ? 2 : 1)>(#name, cost, part),
 constexpr ElementwiseKernel kernels[] = {
 #include "kernels/elementwise/formulas.inc"
 };
-#undef MASKED
+#undef ENTRY
 
 }  // namespace
 

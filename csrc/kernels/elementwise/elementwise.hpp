@@ -15,7 +15,7 @@ namespace extensor {
 
 constexpr int max_elementwise_inputs = 4;
 constexpr int max_elementwise_outputs = 3;
-constexpr int max_elementwise_scalars = 8;
+constexpr int max_elementwise_scalars = 12;
 constexpr int max_elementwise_dims = 32;
 
 // in[i] points to n elements if steps[i] is 1, to one element that stands for all if it is 0.
@@ -31,6 +31,7 @@ struct ElementwiseKernel {
   double cost_ns;          // of one float32 element, in cache, on one AVX2 core; decides when threads help
   unsigned mask_inputs;    // bit i: input i is bool (one byte, 0 or not), else the computing dtype
   bool mask_output;        // the (only) output is bool
+  bool is_part;            // of what Python knows as a kernel: chosen by a binding
   BlockFunction float32;
   BlockFunction float64;
 };

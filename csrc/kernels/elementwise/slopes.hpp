@@ -1,4 +1,4 @@
-// What the formulas are made of: guards, choices, and derivatives too long for one line.
+// What the formulas are made of: guards, choices, derivatives and updates too long for one line.
 #pragma once
 
 #include "kernels/elementwise/vecmath.hpp"
@@ -138,6 +138,21 @@ template <class T> EXTENSOR_INLINE Vec<T> mish_slope(Vec<T> x) {
   const Vec<T> t = select(positive, fma(z, 2.0, 1.0), z * (2.0 + z)) * inverse;
   const Vec<T> complement = 4.0 * (unit * inverse) * (square * inverse);
   return t + x * complement * (select(x < 0.0, z, 1.0) / (1.0 + z));
+}
+
+// The gradient with that of the penalty decay/2 |p|^2; without a penalty p has no say, not even as nan.
+template <class T> EXTENSOR_INLINE Vec<T> decayed(Vec<T> g, Vec<T> p, Vec<T> decay) {
+  return select(decay == 0.0, g, g + decay * p);
+}
+
+template <class T>
+EXTENSOR_INLINE Pair<T> sgd_with_velocity(Vec<T> p, Vec<T> g, Vec<T> velocity, Vec<T> lr, Vec<T> momentum, Vec<T> nesterov) {
+  return {p - lr * select(nesterov != 0.0, g + momentum * velocity, velocity), velocity};
+}
+
+template <class T>
+EXTENSOR_INLINE Triple<T> adam_moved(Vec<T> p, Vec<T> average, Vec<T> square, Vec<T> size, Vec<T> root, Vec<T> eps) {
+  return {p - size * average / (sqrt(square) / root + eps), average, square};
 }
 
 }  // namespace extensor::EXTENSOR_ISA

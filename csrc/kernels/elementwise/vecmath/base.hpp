@@ -30,6 +30,7 @@ constexpr double not_a_number = __builtin_nan("");
 
 // Two vectors: the gradients of two operands, or a number as an unevaluated sum of a large and a small part.
 template <class T> struct Pair { Vec<T> first, second; };
+template <class T> struct Triple { Vec<T> first, second, third; };
 
 // c[0] + c[1] x + c[2] x^2 + ...; long ones as two interleaved chains that overlap in time.
 template <class T, int count>
