@@ -121,6 +121,8 @@ def as_tensors(value: Any) -> Any:
 
 def ones_like(output: Any) -> Any:
     """An upstream gradient of ones for a result, or for each of several."""
+    if output is None:  # a result that was not asked for
+        return None
     if not isinstance(output, et.ExTensor):
         return [ones_like(value) for value in output]
     return et.tensor(np.ones(output.shape, output.dtype if output.dtype.kind not in "biu" else np.float32))

@@ -32,12 +32,24 @@ ACTIVATIONS_D = """relu leaky_relu prelu sigmoid tanh softmax log_softmax gelu s
 LOSSES_D = """mean_squared_error mean_absolute_error smooth_l1 huber binary_cross_entropy
     binary_cross_entropy_with_logits cross_entropy focal hinge kl_divergence triplet_margin cosine_embedding"""
 CONVOLUTION_D = "conv1d conv2d conv_transpose2d max_pool2d avg_pool2d global_avg_pool2d adaptive_avg_pool2d"
+LAYERS_D = """linear batch_norm layer_norm rms_norm group_norm instance_norm dropout embedding
+    scaled_dot_product_attention rnn_cell gru_cell lstm_cell"""
 INITIALISERS = """init.xavier_uniform init.xavier_normal init.kaiming_uniform init.kaiming_normal init.lecun_normal
     init.orthogonal init.truncated_normal init.uniform init.normal init.constant init.zeros init.ones"""
 STEPS = "sgd_step"
 
 WITH_GRADIENT = " ".join(
-    [ARITHMETIC_D, MATRIX_D, REDUCTION_D, ELEMENTWISE_D, SHAPE_D, ACTIVATIONS_D, LOSSES_D, CONVOLUTION_D]
+    [
+        ARITHMETIC_D,
+        MATRIX_D,
+        REDUCTION_D,
+        ELEMENTWISE_D,
+        SHAPE_D,
+        ACTIVATIONS_D,
+        LOSSES_D,
+        CONVOLUTION_D,
+        LAYERS_D,
+    ]
 ).split()
 PROMISED = [
     *WITH_GRADIENT,

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import describe
 from ..graph import Branch, Node, is_recording, next_sequence, set_recording
-from ..random import restored, watched
+from ..ops._generators import restored, watched
 from ..tensor import ExTensor
 from .engine import backpropagate, outside
 from .trees import leaves, map_leaves

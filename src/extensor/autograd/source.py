@@ -123,6 +123,7 @@ class _Step:
         self.kwargs = kwargs
         self.outputs: list[Any] = [result] if isinstance(result, ExTensor) else list(result)
         self.several = not isinstance(result, ExTensor)
+        self.fields: tuple[str, ...] = getattr(result, "_fields", ())
         self.place = place
         self.variables: list[str] = []
 
@@ -297,7 +298,7 @@ class _Writer:
         if p.is_output:
             return step.variables[0]
         if p.name not in bound:  # a field of the result
-            return step.variables[type(step.outputs)._fields.index(p.name)]  # type: ignore[attr-defined]
+            return step.variables[step.fields.index(p.name)]
         value = bound[p.name]
         if p.only_shape or p.only_dtype:
             attribute = "shape" if p.only_shape else "dtype"

@@ -18,9 +18,13 @@ def as_grads(function: str, value: Any, shapes: Sequence[Shape | None], dtype: A
     """
     given = list(value) if isinstance(value, (list, tuple)) else [value]
     if value is None:
-        raise TypeError(f"[{function}] grad_output must be a tensor, or a tuple with one for each result, got None")
+        raise TypeError(
+            f"[{function}] grad_output must be a tensor, or a tuple with one for each result, got None"
+        )
     found = [
-        None if grad is None or (i < len(shapes) and shapes[i] is None) else as_floating(function, "grad_output", grad)
+        None
+        if grad is None or (i < len(shapes) and shapes[i] is None)
+        else as_floating(function, "grad_output", grad)
         for i, grad in enumerate(given)
     ]
     if isinstance(value, (list, tuple)) and len(found) != len(shapes):

@@ -35,7 +35,9 @@ def _check_shapes(function: str, q: Shape, k: Shape, v: Shape) -> Shape:
     """The shape of the output."""
     for name, shape in (("q", q), ("k", k), ("v", v)):
         if len(shape) < 2:
-            raise ValueError(f"[{function}] {name} must have the axes (..., length, features), got shape {shape}")
+            raise ValueError(
+                f"[{function}] {name} must have the axes (..., length, features), got shape {shape}"
+            )
     if q[-1] != k[-1]:
         raise ValueError(f"[{function}] q has {q[-1]} features but k has {k[-1]} (q: {q}, k: {k})")
     if k[-2] != v[-2]:
@@ -62,7 +64,9 @@ def _as_mask(function: str, mask: Any, scores: Shape) -> ExTensor | None:
     except ValueError:
         fits = False
     if not fits:
-        raise ValueError(f"[{function}] mask of shape {found.shape} does not broadcast to the scores {scores}")
+        raise ValueError(
+            f"[{function}] mask of shape {found.shape} does not broadcast to the scores {scores}"
+        )
     return found
 
 
@@ -81,8 +85,9 @@ def scaled_dot_product_attention(
 ) -> ExTensor:
     """For each query the mean of the values, weighted by how well their keys fit.   y = softmax(scale q k^T + mask) v
 
-    A query that may see nothing gives 0, and gradients of 0. The scores of a few queries at a time are computed,
-    never all of them at once: memory is linear in the lengths L and S.
+    A query that may see nothing gives 0, and gradients of 0; what a query may not see does not reach it, not even
+    a nan. The scores of a few queries at a time are computed, never all of them at once: memory is linear in the
+    lengths L and S.
 
     Args:
         q: queries, of shape (..., L, D). The leading axes of q, k and v broadcast.
@@ -124,7 +129,9 @@ def _weights(q: Any, k: Any, mask: ExTensor | None, causal: bool, scale: float) 
     with np.errstate(all="ignore"):
         blind = (hidden | np.isneginf(scores._array)).all(-1, keepdims=True)
     # the rows of blind queries get scores of 0, so that no nan comes to be, and then weights of 0
-    scores = where(ExTensor(np.broadcast_to(blind, scores.shape)), 0.0, where(ExTensor(hidden), -math.inf, scores))
+    scores = where(
+        ExTensor(np.broadcast_to(blind, scores.shape)), 0.0, where(ExTensor(hidden), -math.inf, scores)
+    )
     if not scores.shape[-1]:
         return scores, ~blind
     return where(ExTensor(np.broadcast_to(blind, scores.shape)), 0.0, softmax(scores)), ~blind

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .. import kernels
 from ..graph import differentiable, fused
 from ..tensor import ExTensor
@@ -50,7 +52,7 @@ def dropout(x: ExTensor, p: float, rng: Rng) -> DropoutResult:
         ([2.0, 0.0, 0.0, 0.0, 2.0, 2.0], [True, False, False, False, True, True])
     """
     x, probability = as_floating("dropout", "x", x), _probability("dropout", p)
-    mask = ExTensor(as_generator("dropout", rng).random(x.shape) >= probability)
+    mask = ExTensor(np.asarray(as_generator("dropout", rng).random(x.shape) >= probability))
     return DropoutResult(kernels.dropout(x, mask, probability), mask)
 
 

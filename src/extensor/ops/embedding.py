@@ -68,7 +68,10 @@ def embedding(indices: Indices, weight: ExTensor, padding_idx: int | None = None
 
 def _embedding_formula(g: Any, indices: Any, weight: Any, padding_idx: int | None = None) -> ExTensor:
     shape = shape_of("embedding_backward", "weight", weight)
-    rows, padding = _rows("embedding_backward", indices, shape), _padding("embedding_backward", padding_idx, shape[0])
+    rows, padding = (
+        _rows("embedding_backward", indices, shape),
+        _padding("embedding_backward", padding_idx, shape[0]),
+    )
     if padding is not None:
         g = g * ExTensor((rows._array != padding)[..., None].astype(g.dtype))
     return index_add(zeros(shape, g.dtype), rows, g)

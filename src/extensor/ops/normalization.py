@@ -151,7 +151,9 @@ def _layer_norm_formula(
     start, _ = _start("layer_norm_backward", x, normalized_shape)
     axes, wanted = tuple(range(start, x.ndim)), _wanted(needs, weight)
     unit, inverse = _normalised(x, axes, eps)
-    grad_x = _normalised_backward(g if weight is None else g * weight, unit, inverse, axes) if needs[0] else None
+    grad_x = (
+        _normalised_backward(g if weight is None else g * weight, unit, inverse, axes) if needs[0] else None
+    )
     return NormGradients(grad_x, *_affine_gradients(g, unit, tuple(range(start)), wanted))
 
 
@@ -292,7 +294,9 @@ def _per_channel(values: Any, x: Any) -> Any:
 def _groups(function: str, x: ExTensor, num_groups: Any) -> int:
     channels, groups = _channels(function, x), as_int(function, "num_groups", num_groups)
     if groups < 1 or channels % groups:
-        raise ValueError(f"[{function}] num_groups is {groups}, which does not divide the {channels} channels of x {x.shape}")
+        raise ValueError(
+            f"[{function}] num_groups is {groups}, which does not divide the {channels} channels of x {x.shape}"
+        )
     return groups
 
 
@@ -416,7 +420,9 @@ def instance_norm(
 def _instance_norm_formula(
     g: Any, x: Any, weight: Any = None, eps: float = 1e-5, *, needs: Needs3 = ALL
 ) -> NormGradients:
-    return _group_norm_formula(g, x, as_tensor("instance_norm_backward", "x", x).shape[1], weight, eps, needs=needs)
+    return _group_norm_formula(
+        g, x, as_tensor("instance_norm_backward", "x", x).shape[1], weight, eps, needs=needs
+    )
 
 
 @fused(_instance_norm_formula)

@@ -88,7 +88,9 @@ class _Inputs:
         self.x = x = check(function, "x", x)
         self.states = [check(function, name, value) for name, value in states.items()]
         self.w_ih, self.w_hh = check(function, "w_ih", w_ih), check(function, "w_hh", w_hh)
-        self.biases = [None if value is None else check(function, name, value) for name, value in biases.items()]
+        self.biases = [
+            None if value is None else check(function, name, value) for name, value in biases.items()
+        ]
         h = self.states[0]
         if (x.ndim != 3) if sequence else (x.ndim not in (1, 2)):
             axes = "(T, N, I)" if sequence else "(N, I) or (I,)"
@@ -96,7 +98,9 @@ class _Inputs:
         if sequence and not x.shape[0]:
             raise ValueError(f"[{function}] x of shape {x.shape} has no steps")
         if self.w_hh.ndim != 2 or self.w_hh.shape[0] != gates * self.w_hh.shape[1]:
-            raise ValueError(f"[{function}] w_hh must have shape ({_times(gates)}H, H), got {self.w_hh.shape}")
+            raise ValueError(
+                f"[{function}] w_hh must have shape ({_times(gates)}H, H), got {self.w_hh.shape}"
+            )
         hidden, batch = self.w_hh.shape[1], x.shape[1:-1] if sequence else x.shape[:-1]
         for name, state in zip(states, self.states):
             if state.shape != (*batch, hidden):
@@ -145,7 +149,9 @@ def _nonlinearity(function: str, value: Any) -> str:
 def _as_output(function: str, output: Any, shape: Shape) -> ExTensor:
     found = as_floating(function, "output", output)
     if found.shape != shape:
-        raise ValueError(f"[{function}] output has shape {found.shape} but the forward's result has shape {shape}")
+        raise ValueError(
+            f"[{function}] output has shape {found.shape} but the forward's result has shape {shape}"
+        )
     return found
 
 
@@ -549,7 +555,9 @@ def lstm_sequence(
     """
     states, biases = {"h": h, "c": c}, {"b_ih": b_ih, "b_hh": b_hh}
     given = _Inputs("lstm_sequence", 4, x, states, w_ih, w_hh, biases, True)
-    return LSTMSequenceResult(*kernels.lstm_sequence(*given.arrays, as_bool("lstm_sequence", "reverse", reverse)))
+    return LSTMSequenceResult(
+        *kernels.lstm_sequence(*given.arrays, as_bool("lstm_sequence", "reverse", reverse))
+    )
 
 
 def _lstm_sequence_formula(

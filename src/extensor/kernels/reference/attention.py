@@ -42,20 +42,36 @@ def transposed(x):
     return np.swapaxes(x, -1, -2)
 
 
+def product(weights, x):
+    """``weights @ x``, in which a weight of 0 hides even an inf or a nan of ``x``: what is not seen does not count."""
+    finite = np.isfinite(x)
+    if finite.all():
+        return weights @ x
+    up, down = weights > 0, weights < 0
+    above, below = (x == np.inf).astype(x.dtype), (x == -np.inf).astype(x.dtype)
+    total = weights @ np.where(finite, x, 0)
+    total = np.where(up @ above + down @ below > 0, total + np.inf, total)
+    total = np.where(up @ below + down @ above > 0, total - np.inf, total)
+    return np.where((weights != 0) @ np.isnan(x).astype(x.dtype) > 0, np.nan, total)
+
+
 def probabilities(q, k, mask, rows, seen, causal, scale):
-    """The attention weights of a block, and which of its queries see anything; the others have weights 0."""
+    """The attention weights of a block. A query that sees nothing has weights of 0."""
     scores = (q[..., rows, :] * scale) @ transposed(k[..., seen, :])
+    hidden = False
     if mask is not None:
         part = mask_block(mask, rows, seen)
-        scores = np.where(part, scores, -np.inf) if part.dtype == np.bool_ else scores + part
+        if part.dtype == np.bool_:
+            hidden = ~part
+        else:
+            scores, hidden = scores + part, part == -np.inf
     if causal:
-        later = np.arange(seen.stop) > np.arange(rows.start, rows.stop)[:, None]
-        scores = np.where(later, -np.inf, scores)
+        hidden = hidden | (np.arange(seen.stop) > np.arange(rows.start, rows.stop)[:, None])
+    scores = np.where(hidden, -np.inf, scores)
     highest = scores.max(-1, keepdims=True, initial=-np.inf)
     sees = highest != -np.inf
-    weights = np.exp(scores - np.where(sees, highest, 0))
-    total = weights.sum(-1, keepdims=True)
-    return weights / np.where(sees, total, 1), sees
+    weights = np.where(hidden, 0, np.exp(scores - np.where(sees, highest, 0)))
+    return weights / np.where(sees, weights.sum(-1, keepdims=True), 1)
 
 
 def added(mask):
@@ -83,8 +99,8 @@ def scaled_dot_product_attention(q, k, v, mask, causal, scale):
     batch = batch_shape(q, k, v)
     out = np.empty((*batch, q.shape[-2], v.shape[-1]), dtype)
     for rows, seen in blocks(batch, q.shape[-2], k.shape[-2], causal):
-        p, sees = probabilities(q, k, mask, rows, seen, causal, scale)
-        out[..., rows, :] = np.where(sees, p @ v[..., seen, :], 0)
+        p = probabilities(q, k, mask, rows, seen, causal, scale)
+        out[..., rows, :] = product(p, v[..., seen, :])
     return out
 
 
@@ -101,16 +117,16 @@ def scaled_dot_product_attention_backward(g, q, k, v, mask, causal, scale, needs
     grad_v = np.zeros((*batch, *v.shape[-2:])) if needs[2] else None
     grad_mask = np.zeros(mask.shape) if needs[3] else None
     for rows, seen in blocks(batch, q.shape[-2], k.shape[-2], causal):
-        p, sees = probabilities(q, k, mask, rows, seen, causal, scale)
-        grad = np.where(sees, g[..., rows, :], 0)
+        p = probabilities(q, k, mask, rows, seen, causal, scale)
+        grad = g[..., rows, :]
         if needs[2]:
-            grad_v[..., seen, :] += transposed(p) @ grad
-        grad_p = np.where(sees, grad @ transposed(v[..., seen, :]), 0)
+            grad_v[..., seen, :] += product(transposed(p), grad)
+        grad_p = np.where(p == 0, 0, grad @ transposed(v[..., seen, :]))
         grad_scores = p * (grad_p - (p * grad_p).sum(-1, keepdims=True))
         if needs[0]:
-            grad_q[..., rows, :] = grad_scores @ k[..., seen, :] * scale
+            grad_q[..., rows, :] = product(grad_scores, k[..., seen, :]) * scale
         if needs[1]:
-            grad_k[..., seen, :] += transposed(grad_scores) @ q[..., rows, :] * scale
+            grad_k[..., seen, :] += product(transposed(grad_scores), q[..., rows, :]) * scale
         if needs[3]:
             part = mask_block(grad_mask, rows, seen)
             part += summed_to(grad_scores, part.shape)

@@ -11,7 +11,9 @@ __all__ = ["dropout", "dropout_backward"]
 
 def kept(x, mask, p):
     """``x / (1 - p)`` where the mask is true, else an exact 0."""
-    return np.where(mask, x * (1 / (1 - p) if p < 1 else 0), np.zeros((), x.dtype)).astype(x.dtype, copy=False)
+    return np.where(mask, x * (1 / (1 - p) if p < 1 else 0), np.zeros((), x.dtype)).astype(
+        x.dtype, copy=False
+    )
 
 
 @kernel

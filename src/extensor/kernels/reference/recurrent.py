@@ -80,10 +80,7 @@ def rnn_steps(x, h, w_ih, w_hh, b_ih, b_hh, nonlinearity, reverse):
 
 def rnn_steps_backward(g, x, h, w_ih, w_hh, hidden, nonlinearity, reverse):
     g, x, h, w_ih, w_hh, hidden = wide(g, x, h, w_ih, w_hh, hidden)
-    if nonlinearity == "tanh":
-        slope = 1 - hidden * hidden
-    else:
-        slope = np.where(np.isnan(hidden), np.nan, hidden > 0)
+    slope = 1 - hidden * hidden if nonlinearity == "tanh" else np.where(np.isnan(hidden), np.nan, hidden > 0)
     grad_a, carried = np.empty_like(hidden), np.zeros_like(h)
     for t in steps(len(x), not reverse):
         grad_a[t] = (g[t] + carried) * slope[t]
