@@ -1,5 +1,6 @@
 """Data: readers for the usual files, datasets, transforms and batches."""
 
+from ._files import DamagedFileError
 from .arrays import read_arrays, read_npy, read_npz
 from .cifar import cifar10, read_cifar
 from .dataset import Dataset
@@ -12,7 +13,7 @@ from .text import Text, Windows
 from .transforms import Normalize, RandomCrop, RandomFlip, ToFloat, Transform
 
 __all__ = [
-    "DataLoader", "Dataset", "Normalize", "RandomCrop", "RandomFlip", "SampleRandom", "Table", "Text", "ToFloat",
+    "DamagedFileError", "DataLoader", "Dataset", "Normalize", "RandomCrop", "RandomFlip", "SampleRandom", "Table", "Text", "ToFloat",
     "Transform", "Windows", "cifar10", "digits", "mnist", "read_arrays", "read_cifar", "read_csv", "read_idx",
     "read_npy", "read_npz",
 ]  # fmt: skip

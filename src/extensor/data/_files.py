@@ -45,8 +45,8 @@ def as_folder(function: str, path: object) -> Path:
     raise FileNotFoundError(f"[{function}] there is no folder {found}")
 
 
-class DamagedFile(ValueError):
-    """A file that is not what its name or its header says."""
+class DamagedFileError(ValueError):
+    """A file that is truncated, changed, or not what it says it is."""
 
 
 @contextmanager
@@ -66,7 +66,7 @@ def opened(function: str, path: Path) -> Iterator[tuple[BinaryIO, int]]:
             try:
                 yield unpacked, max(ALWAYS_ALLOWED, LARGEST_RATIO * size)  # type: ignore[misc]
             except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-                raise DamagedFile(f"[{function}] {path} is damaged: {error}") from None
+                raise DamagedFileError(f"[{function}] {path} is damaged: {error}") from None
 
 
 def read_exactly(function: str, path: Path, file: BinaryIO, count: int, what: str) -> bytearray:
@@ -75,7 +75,7 @@ def read_exactly(function: str, path: Path, file: BinaryIO, count: int, what: st
     while len(found) < count:
         chunk = file.read(min(CHUNK, count - len(found)))
         if not chunk:
-            raise DamagedFile(
+            raise DamagedFileError(
                 f"[{function}] {path} is truncated: {what} needs {count} bytes but {len(found)} are there"
             )
         found += chunk
@@ -89,7 +89,7 @@ def read_all(function: str, path: Path) -> bytearray:
         while chunk := file.read(CHUNK):
             found += chunk
             if len(found) > limit:
-                raise DamagedFile(
+                raise DamagedFileError(
                     f"[{function}] {path} unpacks to more than {limit} bytes; unpack it yourself first"
                 )
     return found
@@ -100,7 +100,7 @@ def read_text(function: str, path: Path) -> str:
     try:
         text = read_all(function, path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DamagedFile(
+        raise DamagedFileError(
             f"[{function}] {path} is not UTF-8 text: byte {error.start} is {error.object[error.start]:#04x}"
         ) from None
     return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -14,7 +14,7 @@ from numpy.lib import format as npy_format
 
 from ..dtypes import SUPPORTED
 from ..errors import describe
-from ._files import ALWAYS_ALLOWED, LARGEST_RATIO, DamagedFile, as_file, read_exactly
+from ._files import ALWAYS_ALLOWED, LARGEST_RATIO, DamagedFileError, as_file, read_exactly
 from .dataset import Dataset
 
 __all__ = ["read_arrays", "read_npy", "read_npz"]
@@ -52,14 +52,14 @@ def _read_array(function: str, path: Path, name: str, file: BinaryIO, size: int)
     except (zlib.error, zipfile.BadZipFile, EOFError):
         raise
     except Exception as error:  # NumPy reads the header as Python text; what is wrong with it can be anything
-        raise DamagedFile(f"[{function}] {name} is no array of NumPy: {error}") from None
+        raise DamagedFileError(f"[{function}] {name} is no array of NumPy: {error}") from None
     if dtype.hasobject:
-        raise DamagedFile(f"[{function}] {name} holds Python objects, a pickle; it is not opened")
+        raise DamagedFileError(f"[{function}] {name} holds Python objects, a pickle; it is not opened")
     if dtype.newbyteorder("=") not in SUPPORTED:
-        raise DamagedFile(f"[{function}] {name} holds {dtype}, which is no number type of ExTensor")
+        raise DamagedFileError(f"[{function}] {name} holds {dtype}, which is no number type of ExTensor")
     count = math.prod(shape) * dtype.itemsize
     if min(shape, default=0) < 0 or count != size - file.tell():
-        raise DamagedFile(
+        raise DamagedFileError(
             f"[{function}] {name} is truncated or its header lies: it promises shape {shape} of {dtype}, {count} bytes, "
             f"and has {size - file.tell()}"
         )
@@ -94,18 +94,20 @@ def _read_npz(function: str, path: Path) -> dict[str, np.ndarray]:
             members = archive.infolist()
             total = sum(member.file_size for member in members)
             if total > max(ALWAYS_ALLOWED, LARGEST_RATIO * size):
-                raise DamagedFile(f"[{function}] {path} has {size} bytes but promises {total}")
+                raise DamagedFileError(f"[{function}] {path} has {size} bytes but promises {total}")
             for member in members:
                 if not member.filename.endswith(".npy"):
-                    raise DamagedFile(f"[{function}] {path} holds {member.filename!r}, which is no .npy file")
+                    raise DamagedFileError(
+                        f"[{function}] {path} holds {member.filename!r}, which is no .npy file"
+                    )
                 name = member.filename.removesuffix(".npy")
                 if name in arrays:
-                    raise DamagedFile(f"[{function}] {path} holds two arrays with the name {name!r}")
+                    raise DamagedFileError(f"[{function}] {path} holds two arrays with the name {name!r}")
                 with archive.open(member) as file:
                     arrays[name] = _read_array(function, path, f"{path}: {name}", file, member.file_size)  # type: ignore[arg-type]
                     file.read(1)  # the end of the member, where its checksum is looked at
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError) as error:
-        raise DamagedFile(f"[{function}] {path} is damaged: {error}") from None
+        raise DamagedFileError(f"[{function}] {path} is damaged: {error}") from None
     return arrays
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ._files import DamagedFile, as_file, as_folder, read_all
+from ._files import DamagedFileError, as_file, as_folder, read_all
 from .dataset import Dataset
 from .transforms import ToFloat
 
@@ -44,7 +44,7 @@ def read_cifar(path: Any) -> tuple[np.ndarray, np.ndarray]:
 def _read(function: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
     data = read_all(function, path)
     if not data or len(data) % _RECORD:
-        raise DamagedFile(
+        raise DamagedFileError(
             f"[{function}] {path} has {len(data)} bytes; CIFAR-10 images take {_RECORD} each, so it is truncated or "
             "something else"
         )
@@ -52,7 +52,7 @@ def _read(function: str, path: Path) -> tuple[np.ndarray, np.ndarray]:
     labels = records[:, 0]
     if labels.max() >= len(CLASSES):
         wrong = int(np.argmax(labels >= len(CLASSES)))
-        raise DamagedFile(
+        raise DamagedFileError(
             f"[{function}] {path} has the label {labels[wrong]} at image {wrong}; CIFAR-10 ends at 9"
         )
     return records[:, 1:].reshape(-1, 3, 32, 32), labels

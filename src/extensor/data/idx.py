@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ._files import DamagedFile, as_file, as_folder, opened, read_exactly
+from ._files import DamagedFileError, as_file, as_folder, opened, read_exactly
 from .dataset import Dataset
 from .transforms import ToFloat
 
@@ -52,23 +52,27 @@ def _read(function: str, path: Any, axes: int | None) -> np.ndarray:
     with opened(function, file_path) as (file, limit):
         magic = file.read(4)
         if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in _DTYPES:
-            raise DamagedFile(
+            raise DamagedFileError(
                 f"[{function}] {file_path} is no IDX file: it begins with {bytes(magic).hex(' ') or 'nothing'}"
             )
         dtype, ndim = np.dtype(_DTYPES[magic[2]]), magic[3]
         if ndim > 8 or (axes is not None and (ndim, magic[2]) != (axes, 0x08)):
             wanted = "at most 8 axes" if axes is None else f"bytes with {axes} axes"
-            raise DamagedFile(f"[{function}] {file_path} holds {dtype} with {ndim} axes; expected {wanted}")
+            raise DamagedFileError(
+                f"[{function}] {file_path} holds {dtype} with {ndim} axes; expected {wanted}"
+            )
         shape = struct.unpack(f">{ndim}I", read_exactly(function, file_path, file, 4 * ndim, "the header"))
         count = math.prod(shape) * dtype.itemsize
         if 4 + 4 * ndim + count > limit:
-            raise DamagedFile(
+            raise DamagedFileError(
                 f"[{function}] {file_path} is truncated or its header lies: it promises shape {shape}, "
                 f"{count} bytes, and can hold {limit} at most"
             )
         body = read_exactly(function, file_path, file, count, f"shape {shape}")
         if file.read(1):
-            raise DamagedFile(f"[{function}] {file_path} goes on after the {count} bytes of shape {shape}")
+            raise DamagedFileError(
+                f"[{function}] {file_path} goes on after the {count} bytes of shape {shape}"
+            )
     return np.frombuffer(body, dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=False)
 
 
@@ -102,10 +106,10 @@ def _images_and_labels(folder: Path, part: str, classes: Any) -> Dataset:
     images = _read("mnist", _find(folder, f"{part}-images-idx3-ubyte"), 3)
     labels = _read("mnist", _find(folder, f"{part}-labels-idx1-ubyte"), 1)
     if len(images) != len(labels) or not images.size:
-        raise DamagedFile(f"[mnist] {folder} has {len(images)} {part} images but {len(labels)} labels")
+        raise DamagedFileError(f"[mnist] {folder} has {len(images)} {part} images but {len(labels)} labels")
     names = [str(n) for n in range(int(labels.max()) + 1)] if classes is None else list(classes)
     if labels.max() >= len(names):
-        raise DamagedFile(
+        raise DamagedFileError(
             f"[mnist] {folder} has the {part} label {labels.max()} but only {len(names)} classes"
         )
     return Dataset(images[:, None], labels.astype(np.int64), [ToFloat()], names)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import describe
-from ._files import DamagedFile, as_file, read_text
+from ._files import DamagedFileError, as_file, read_text
 from .dataset import Dataset
 
 __all__ = ["Table", "read_csv"]
@@ -78,14 +78,14 @@ def read_csv(
     try:
         return _table(file, rows, target, columns, header, classes)
     except csv.Error as error:
-        raise DamagedFile(f"[read_csv] {file} is no CSV file: {error}") from None
+        raise DamagedFileError(f"[read_csv] {file} is no CSV file: {error}") from None
 
 
 def _rows(file: Path, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
     """Line numbers and cells of the rows that are not empty."""
     text = read_text("read_csv", file)
     if "\0" in text:
-        raise DamagedFile(f"[read_csv] {file} is no CSV file: it holds a zero byte")
+        raise DamagedFileError(f"[read_csv] {file} is no CSV file: it holds a zero byte")
     if delimiter is None:
         first = text.split("\n", 1)[0]
         delimiter = max(",;\t|", key=first.count)
@@ -112,7 +112,7 @@ def _table(
 ) -> Table:
     first, second = next(rows, None), next(rows, None)
     if first is None:
-        raise DamagedFile(f"[read_csv] {file} is empty")
+        raise DamagedFileError(f"[read_csv] {file} is empty")
     if header is None:
         below = second[1] if second is not None else []
         header = any(
@@ -132,7 +132,7 @@ def _table(
     for line, row in itertools.chain(data, rows):
         _take(file, line, row, names, chosen, goal, cells, goals)
     if not cells:
-        raise DamagedFile(f"[read_csv] {file} has a header but no rows")
+        raise DamagedFileError(f"[read_csv] {file} has a header but no rows")
     inputs = np.frombuffer(cells, np.float32).reshape(-1, len(chosen))
     targets, found_classes = (None, None) if goal is None else _targets(file, names[goal], goals, classes)
     table = Table(inputs, targets, classes=found_classes)
@@ -158,7 +158,7 @@ def _take(
 ) -> None:  # fmt: skip
     """Put the cells of one row where they belong."""
     if len(row) != len(names):
-        raise DamagedFile(
+        raise DamagedFileError(
             f"[read_csv] {file}, line {line}: {len(row)} cells, but the first line has {len(names)}"
         )
     for i in chosen:

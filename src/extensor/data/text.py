@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import describe
 from ..ops._checks import as_int, as_number
-from ._files import DamagedFile, as_file, read_text
+from ._files import DamagedFileError, as_file, read_text
 from .dataset import Dataset
 
 __all__ = ["Text", "Windows"]
@@ -58,7 +58,7 @@ class Text:
         file = as_file("Text.read", path)
         text = read_text("Text.read", file)
         if not text:
-            raise DamagedFile(f"[Text.read] {file} is empty")
+            raise DamagedFileError(f"[Text.read] {file} is empty")
         return cls(text, vocabulary)
 
     def encode(self, text: str) -> np.ndarray:

@@ -1,0 +1,16 @@
+"""Training: the loop, checkpoints that survive anything, logs and metrics."""
+
+from .callbacks import Callback, EarlyStopping
+from .checkpoint import Checkpoints, latest_whole, load_checkpoint, save_checkpoint
+from .lock import FolderInUseError
+from .log import Log, read_log
+from .metrics import Accuracy, ConfusionMatrix, Metric, Perplexity
+from .tensorboard import EventWriter
+from .trainer import History, Trainer
+from .weights import Header, TensorInfo, load_weights, read_header, save_weights
+
+__all__ = [
+    "Accuracy", "Callback", "Checkpoints", "ConfusionMatrix", "EarlyStopping", "EventWriter", "FolderInUseError", "Header",
+    "History", "Log", "Metric", "Perplexity", "TensorInfo", "Trainer", "latest_whole", "load_checkpoint", "load_weights",
+    "read_header", "read_log", "save_checkpoint", "save_weights",
+]  # fmt: skip

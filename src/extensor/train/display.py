@@ -1,0 +1,190 @@
+"""What a person sees of a run: a live display in a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, Literal, TextIO
+
+__all__ = ["Display", "display_for"]
+
+Kind = Literal["auto", "live", "plain", "off"]
+
+
+def _duration(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes}:{rest:02d}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
+
+
+def _shown(name: str, value: Any) -> str | None:
+    """A metric as people write it; None for what does not fit into a line."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    label = name.replace("val_", "val ").replace("_", " ")
+    if "accuracy" in name or "top" in name:
+        return f"{label} {100 * value:.2f} %"
+    return f"{label} {value:.4g}" if "loss" not in name else f"{label} {value:.4f}"
+
+
+def summary(record: dict[str, Any]) -> str:
+    """The metrics of a record in one line; when it was and how fast is said elsewhere."""
+    skipped = {"kind", "epoch", "step", "seconds", "samples_per_second", "lr"}
+    shown = (_shown(name, value) for name, value in record.items() if name not in skipped)
+    return "  ".join(text for text in shown if text)
+
+
+class Display:
+    """Shows nothing; the base of those that do."""
+
+    def start(self, total_steps: int, step: int, epochs: int | None) -> None:
+        """The run begins at ``step`` of ``total_steps``."""
+
+    def on_step(
+        self, step: int, epoch: int, values: Callable[[], dict[str, Any]], samples_per_second: float
+    ) -> None:
+        """A step was made; ``values()`` are the means of the epoch so far."""
+
+    def on_record(self, record: dict[str, Any]) -> None:
+        """An epoch or a validation ended."""
+
+    def message(self, text: str) -> None:
+        """Something to tell."""
+
+    def stop(self) -> None:
+        """The run is over."""
+
+
+class PlainDisplay(Display):
+    """Lines of text: one per epoch or validation, and one now and then in between."""
+
+    every = 30.0  # seconds between two lines about steps
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._epochs: int | None = None
+        self._total = 0
+        self._last = time.monotonic()
+
+    def start(self, total_steps: int, step: int, epochs: int | None) -> None:
+        self._epochs, self._total, self._last = epochs, total_steps, time.monotonic()
+
+    def on_step(
+        self, step: int, epoch: int, values: Callable[[], dict[str, Any]], samples_per_second: float
+    ) -> None:
+        if time.monotonic() - self._last >= self.every:
+            self._last = time.monotonic()
+            self.message(
+                f"step {step}/{self._total}  {summary(values())}  {samples_per_second:.0f} samples/s"
+            )
+
+    def on_record(self, record: dict[str, Any]) -> None:
+        self._last = time.monotonic()
+        self.message(f"{_where(record, self._epochs, self._total)}  {summary(record)}{_pace(record)}")
+
+    def message(self, text: str) -> None:
+        print(text, file=self._stream, flush=True)
+
+
+def _where(record: dict[str, Any], epochs: int | None, total: int) -> str:
+    if record["kind"] == "epoch":
+        return f"epoch {record['epoch']}" + (f"/{epochs}" if epochs else "")
+    return f"step {record['step']}/{total}"
+
+
+def _pace(record: dict[str, Any]) -> str:
+    text = f"  lr {record['lr']:.3g}" if "lr" in record else ""
+    if "samples_per_second" in record:
+        text += f"  {record['samples_per_second']:.0f} samples/s"
+    return text + (f"  {_duration(record['seconds'])}" if "seconds" in record else "")
+
+
+class LiveDisplay(Display):
+    """A progress bar with the loss, the speed and the time left; finished epochs scroll above it."""
+
+    every = 0.1  # seconds between two changes of the bar
+
+    def __init__(self, stream: TextIO) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+        self._console = Console(file=stream, highlight=False)
+        self._progress = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(bar_width=None, complete_style="cyan", finished_style="green"),
+            TaskProgressColumn(),
+            TextColumn("[cyan]{task.fields[metrics]}"),
+            TextColumn("{task.fields[speed]}", style="dim"),
+            TextColumn("left", style="dim"),
+            TimeRemainingColumn(compact=True),
+            console=self._console,
+            expand=True,
+        )
+        self._task: Any = None
+        self._epochs: int | None = None
+        self._total = 0
+        self._last = 0.0
+
+    def start(self, total_steps: int, step: int, epochs: int | None) -> None:
+        self._epochs, self._total = epochs, total_steps
+        self._task = self._progress.add_task(
+            "training", total=total_steps, completed=step, metrics="", speed=""
+        )
+        self._progress.start()
+
+    def on_step(
+        self, step: int, epoch: int, values: Callable[[], dict[str, Any]], samples_per_second: float
+    ) -> None:
+        if time.monotonic() - self._last < self.every and step < self._total:
+            return
+        self._last = time.monotonic()
+        where = (
+            f"epoch {min(epoch + 1, self._epochs)}/{self._epochs}"
+            if self._epochs
+            else f"step {step}/{self._total}"
+        )
+        self._progress.update(
+            self._task,
+            completed=step,
+            description=where,
+            metrics=summary(values()),
+            speed=f"{samples_per_second:.0f} samples/s",
+        )
+
+    def on_record(self, record: dict[str, Any]) -> None:
+        from rich.text import Text
+
+        line = Text()
+        line.append(_where(record, self._epochs, self._total), style="bold")
+        line.append("  " + summary(record), style="cyan")
+        line.append(_pace(record), style="dim")
+        self._console.print(line)
+
+    def message(self, text: str) -> None:
+        from rich.text import Text
+
+        self._console.print(Text(text, style="yellow"))
+
+    def stop(self) -> None:
+        self._progress.stop()
+
+
+def display_for(kind: Kind, stream: TextIO | None = None) -> Display:
+    """The display a trainer was asked for; ``"auto"`` is live in a terminal and plain elsewhere.
+
+    Example:
+        >>> from extensor.train.display import display_for
+        >>> display_for("plain").message("hello")
+        hello
+    """
+    target = sys.stdout if stream is None else stream
+    if kind == "auto":
+        kind = "live" if target.isatty() else "plain"
+    if kind == "off":
+        return Display()
+    if kind not in ("live", "plain"):
+        raise ValueError(f"[Trainer] display must be 'auto', 'live', 'plain' or 'off', got {kind!r}")
+    return LiveDisplay(target) if kind == "live" else PlainDisplay(target)
