@@ -12,6 +12,10 @@ __all__ = ["main"]
 
 # command -> the line that ``extensor --help`` shows; the file of the same name defines it as ``command``
 COMMANDS = {
+    "train": "Train a network, with checkpoints that survive anything.",
+    "predict": "What a trained model says about samples.",
+    "sample": "Text from a trained language model.",
+    "inspect": "What a safetensors file holds.",
     "verify": "Check every gradient numerically, on this machine.",
     "bench": "Measure the speed beside PyTorch, NumPy and JAX.",
 }
