@@ -12,10 +12,12 @@ namespace nb = nanobind;
 
 namespace extensor {
 
+void bind_conv(PyObject* kernels);
 void bind_elementwise(PyObject* kernels);
 void bind_matmul(PyObject* kernels);
 void bind_optim(PyObject* kernels);
 void bind_moving(PyObject* kernels);
+void bind_pooling(PyObject* kernels);
 void bind_reduce(PyObject* kernels);
 void bind_softmax(PyObject* kernels);
 bool bind_recorder(PyObject* module);
@@ -37,10 +39,12 @@ NB_MODULE(_native, m) {
   if (!bind_recorder(m.ptr())) throw nb::python_error();
 
   nb::dict kernels;
+  bind_conv(kernels.ptr());
   bind_elementwise(kernels.ptr());
   bind_matmul(kernels.ptr());
   bind_optim(kernels.ptr());
   bind_moving(kernels.ptr());
+  bind_pooling(kernels.ptr());
   bind_reduce(kernels.ptr());
   bind_softmax(kernels.ptr());
   m.attr("kernels") = kernels;

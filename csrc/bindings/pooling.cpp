@@ -1,0 +1,146 @@
+// Pooling as Python functions.
+#include "kernels/pooling/pooling.hpp"
+
+#include <vector>
+
+#include "bindings/arguments.hpp"
+#include "bindings/half.hpp"
+
+namespace extensor {
+namespace {
+
+// window, stride, padding and size (of the output), beside the shape of the images.
+bool read_pool(PyObject* const* options, const npy_intp* x, PoolShape& s) {
+  int64_t* targets[] = {s.size, s.stride, s.padding, s.y};
+  for (int i = 0; i < 4; ++i) {
+    int count;
+    npy_intp pair[NPY_MAXDIMS];
+    if (!read_shape(options[i], count, pair) || count != 2) return false;
+    targets[i][0] = pair[0], targets[i][1] = pair[1];
+  }
+  s.planes = x[0] * x[1];
+  s.x[0] = x[2], s.x[1] = x[3];
+  return s.size[0] > 0 && s.size[1] > 0 && s.stride[0] > 0 && s.stride[1] > 0;
+}
+
+// An array with four axes in a dtype that is covered.
+PyArrayObject* as_images(PyObject* object) {
+  PyArrayObject* array = as_array(object);
+  return array != nullptr && PyArray_NDIM(array) == 4 && is_readable(array) && is_float(dtype_of(array)) ? array : nullptr;
+}
+
+// By what the sum of each window of a plane is divided: see the reference kernel.
+std::vector<double> divisors_of(const PoolShape& s, bool count_include_pad) {
+  std::vector<double> divisors(size_t(s.y[0] * s.y[1]));
+  const auto length = [&](int d, int64_t i) {
+    const int64_t start = i * s.stride[d] - s.padding[d], last = s.x[d] + (count_include_pad ? s.padding[d] : 0);
+    const int64_t end = start + s.size[d] < last ? start + s.size[d] : last;
+    return double(end - (count_include_pad || start > 0 ? start : 0));
+  };
+  for (int64_t i = 0; i < s.y[0]; ++i)
+    for (int64_t j = 0; j < s.y[1]; ++j) divisors[size_t(i * s.y[1] + j)] = length(0, i) * length(1, j);
+  return divisors;
+}
+
+template <class T>
+T* data_of(PyArrayObject* array) {
+  return static_cast<T*>(PyArray_DATA(array));
+}
+
+// x, window, stride, padding, size
+PyObject* call_max_pool2d(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  if (count != 5) return not_covered();
+  PoolShape s;
+  PyArrayObject* images = as_images(args[0]);
+  if (images == nullptr) return call_widened(call_max_pool2d, self, args, count);
+  if (!read_pool(args + 1, PyArray_DIMS(images), s)) return not_covered();
+  const DType dtype = dtype_of(images);
+  const npy_intp shape[] = {PyArray_DIM(images, 0), PyArray_DIM(images, 1), s.y[0], s.y[1]};
+  PyArrayObject* x = dense(args[0]);
+  PyArrayObject* out = x == nullptr ? nullptr : new_array(dtype, 4, shape);
+  if (out != nullptr && PyArray_SIZE(out) > 0) {
+    MaybeReleaseGil unlocked(pool_ns(s));
+    const PoolTable& table = EXTENSOR_SELECT(pool_table)();
+    if (dtype == DType::float32) table.max32(s, data_of<float>(x), data_of<float>(out));
+    else table.max64(s, data_of<double>(x), data_of<double>(out));
+  }
+  Py_XDECREF(x);
+  return reinterpret_cast<PyObject*>(out);
+}
+
+// g, x, window, stride, padding, size
+PyObject* call_max_pool2d_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  if (count != 6) return not_covered();
+  PoolShape s;
+  PyArrayObject *upstream = as_images(args[0]), *images = as_images(args[1]);
+  if (upstream == nullptr || images == nullptr) return call_widened(call_max_pool2d_backward, self, args, count);
+  const DType dtype = dtype_of(images);
+  if (dtype_of(upstream) != dtype || !read_pool(args + 2, PyArray_DIMS(images), s)) return not_covered();
+  PyArrayObject *g = dense(args[0]), *x = dense(args[1]);
+  PyArrayObject* out = g == nullptr || x == nullptr ? nullptr : new_array(dtype, 4, PyArray_DIMS(images));
+  if (out != nullptr && PyArray_SIZE(out) > 0) {
+    MaybeReleaseGil unlocked(pool_ns(s));
+    const PoolTable& table = EXTENSOR_SELECT(pool_table)();
+    if (dtype == DType::float32) table.max_backward32(s, data_of<float>(g), data_of<float>(x), data_of<float>(out));
+    else table.max_backward64(s, data_of<double>(g), data_of<double>(x), data_of<double>(out));
+  }
+  Py_XDECREF(g);
+  Py_XDECREF(x);
+  return reinterpret_cast<PyObject*>(out);
+}
+
+// x, window, stride, padding, size, count_include_pad
+PyObject* call_avg_pool2d(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  if (count != 6) return not_covered();
+  PoolShape s;
+  PyArrayObject* images = as_images(args[0]);
+  if (images == nullptr) return call_widened(call_avg_pool2d, self, args, count);
+  if (!read_pool(args + 1, PyArray_DIMS(images), s)) return not_covered();
+  const DType dtype = dtype_of(images);
+  const npy_intp shape[] = {PyArray_DIM(images, 0), PyArray_DIM(images, 1), s.y[0], s.y[1]};
+  PyArrayObject* x = dense(args[0]);
+  PyArrayObject* out = x == nullptr ? nullptr : new_array(dtype, 4, shape);
+  if (out != nullptr && PyArray_SIZE(out) > 0) {
+    const std::vector<double> divisors = divisors_of(s, args[5] == Py_True);
+    MaybeReleaseGil unlocked(pool_ns(s));
+    const PoolTable& table = EXTENSOR_SELECT(pool_table)();
+    if (dtype == DType::float32) table.mean32(s, divisors.data(), data_of<float>(x), data_of<float>(out));
+    else table.mean64(s, divisors.data(), data_of<double>(x), data_of<double>(out));
+  }
+  Py_XDECREF(x);
+  return reinterpret_cast<PyObject*>(out);
+}
+
+// g, shape, window, stride, padding, size, count_include_pad
+PyObject* call_avg_pool2d_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  if (count != 7) return not_covered();
+  PoolShape s;
+  int ndim;
+  npy_intp shape[NPY_MAXDIMS];
+  PyArrayObject* upstream = as_images(args[0]);
+  if (upstream == nullptr) return call_widened(call_avg_pool2d_backward, self, args, count);
+  if (!read_shape(args[1], ndim, shape) || ndim != 4 || !read_pool(args + 2, shape, s)) return not_covered();
+  const DType dtype = dtype_of(upstream);
+  PyArrayObject* g = dense(args[0]);
+  PyArrayObject* out = g == nullptr ? nullptr : new_array(dtype, 4, shape);
+  if (out != nullptr && PyArray_SIZE(out) > 0) {
+    const std::vector<double> divisors = divisors_of(s, args[6] == Py_True);
+    MaybeReleaseGil unlocked(pool_ns(s));
+    const PoolTable& table = EXTENSOR_SELECT(pool_table)();
+    if (dtype == DType::float32) table.mean_backward32(s, divisors.data(), data_of<float>(g), data_of<float>(out));
+    else table.mean_backward64(s, divisors.data(), data_of<double>(g), data_of<double>(out));
+  }
+  Py_XDECREF(g);
+  return reinterpret_cast<PyObject*>(out);
+}
+
+}  // namespace
+
+void bind_pooling(PyObject* kernels) {
+  add_kernel(kernels, "max_pool2d", call_max_pool2d);
+  add_kernel(kernels, "max_pool2d_backward", call_max_pool2d_backward);
+  add_kernel(kernels, "avg_pool2d", call_avg_pool2d);
+  add_kernel(kernels, "avg_pool2d_backward", call_avg_pool2d_backward);
+}
+
+}  // namespace extensor

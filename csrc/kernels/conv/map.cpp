@@ -1,0 +1,205 @@
+// Convolution as a matrix product that never sees its right-hand side as a matrix.
+//
+//   out[outputs, pixels] = weight[outputs, inputs * taps] @ seen[inputs * taps, pixels]
+//
+//   1. pack the weight in panels of the register tile's height
+//   2. for each image, group and block of rows:
+//      a. copy what the block sees (window.hpp)
+//      b. for each panel of the weight, for each few vectors of pixels: one register tile; row k of `seen` is the
+//         window at an offset that depends on k alone
+//
+// An element of the output is always the same chain of multiply-adds, so the bits do not depend on how the work is cut.
+// Compiled once per instruction set.
+#include "core/partial.hpp"
+#include "core/threads.hpp"
+#include "kernels/conv/window.hpp"
+#include "kernels/matmul/microkernel.hpp"
+
+namespace extensor::EXTENSOR_ISA {
+namespace {
+
+// A window of this size and the packed weight share the second-level cache.
+constexpr int64_t window_bytes = 160 * 1024;
+// Longer sums of floats are made of pieces.
+constexpr int64_t longest_chain = 128;
+
+inline int next_rows(int64_t remaining) { return int(ceil_div(remaining, ceil_div(remaining, max_rows))); }
+
+// A vector of neighbouring pixels: where it is seen and where it goes.
+template <class T>
+struct Pixels {
+  const T* seen;
+  T* out;
+  int count;
+};
+
+template <class T>
+struct TileJob {
+  int64_t k, depth;
+  const T* weight;         // packed: `Rows` values for each of the k steps
+  const int64_t* offsets;  // of each step in the window
+  const T* bias;           // of the panel's first row, or null
+  int64_t plane, step;     // distance of two rows of the panel, and of two pixels, in the output
+};
+
+template <class T, int Rows, int Vectors>
+EXTENSOR_INLINE void multiply_steps(const TileJob<T>& job, int64_t begin, int64_t end, const Pixels<T>* pixels,
+                                    Vec<T> (&acc)[Rows][Vectors]) {
+  for (auto& row : acc)
+    for (auto& sum : row) sum = Vec<T>(0.0);
+  const T* seen[Vectors];
+  for (int v = 0; v < Vectors; ++v) seen[v] = pixels[v].seen;
+  const T* a = job.weight + begin * Rows;
+  for (int64_t p = begin; p < end; ++p, a += Rows) {
+    const int64_t offset = job.offsets[p];
+    Vec<T> b[Vectors];
+    for (int v = 0; v < Vectors; ++v) b[v] = load(seen[v] + offset);
+    for (int i = 0; i < Rows; ++i) {
+      const Vec<T> w = broadcast(a[i]);
+      for (int v = 0; v < Vectors; ++v) acc[i][v] = fma(w, b[v], acc[i][v]);
+    }
+  }
+}
+
+template <class T, int Rows, int Vectors>
+void multiply_pixels(const TileJob<T>& job, const Pixels<T>* pixels) {
+  constexpr int lanes = Vec<T>::lanes;
+  Vec<T> acc[Rows][Vectors];
+  multiply_steps<T, Rows, Vectors>(job, 0, min_of(job.depth, job.k), pixels, acc);
+  if (job.k > job.depth) {
+    Vec<T> total[Rows][Vectors];
+    std::memcpy(total, acc, sizeof total);
+    for (int64_t p = job.depth; p < job.k; p += job.depth) {
+      multiply_steps<T, Rows, Vectors>(job, p, min_of(p + job.depth, job.k), pixels, acc);
+      for (int i = 0; i < Rows; ++i)
+        for (int v = 0; v < Vectors; ++v) total[i][v] = total[i][v] + acc[i][v];
+    }
+    std::memcpy(acc, total, sizeof total);
+  }
+  for (int i = 0; i < Rows; ++i) {
+    for (int v = 0; v < Vectors; ++v) {
+      const Vec<T> sum = job.bias ? acc[i][v] + broadcast(job.bias[i]) : acc[i][v];
+      T* out = pixels[v].out + i * job.plane;
+      if (job.step == 1) {
+        store_first(out, sum, pixels[v].count);
+      } else {
+        T lane[lanes];
+        store(lane, sum);
+        for (int x = 0; x < pixels[v].count; ++x) out[x * job.step] = lane[x];
+      }
+    }
+  }
+}
+
+template <class T>
+using TileFunction = void (*)(const TileJob<T>&, const Pixels<T>*);
+template <class T, int Vectors, int... Rows>
+struct TileTable {
+  static constexpr TileFunction<T> of_rows[] = {nullptr, multiply_pixels<T, Rows, Vectors>...};
+};
+#if defined(__AVX512F__)
+template <class T, int Vectors>
+using Tiles = TileTable<T, Vectors, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>;
+#else
+template <class T, int Vectors>
+using Tiles = TileTable<T, Vectors, 1, 2, 3, 4, 5, 6>;
+#endif
+// A panel of few rows takes more pixels at a time, to have as many sums under way.
+template <class T>
+using WideTiles = TileTable<T, 4, 1, 2, 3>;
+
+template <class T>
+void multiply_panel(const TileJob<T>& job, int rows, const Pixels<T>* pixels, int64_t count) {
+  int64_t i = 0;
+  if (rows <= 3)
+    for (; i + 4 <= count; i += 4) WideTiles<T>::of_rows[rows](job, pixels + i);
+  for (; i + 2 <= count; i += 2) Tiles<T, 2>::of_rows[rows](job, pixels + i);
+  if (i < count) Tiles<T, 1>::of_rows[rows](job, pixels + i);
+}
+
+// Panels of all groups, one behind the other: the panel that starts with row i of group g begins at (g * outputs + i) * k.
+template <class T>
+void pack_weight(const ConvMap<T>& m, T* to) {
+  for (int64_t group = 0; group < m.groups; ++group) {
+    for (int64_t i = 0; i < m.outputs;) {
+      const int height = next_rows(m.outputs - i);
+      const T* panel = m.weight + group * m.weight_group + i * m.weight_output;
+      for (int64_t c = 0; c < m.inputs; ++c)
+        for (int64_t p = 0; p < m.rows.taps; ++p)
+          for (int64_t q = 0; q < m.columns.taps; ++q) {
+            const T* from = panel + c * m.weight_input + m.rows.element[p] * m.weight_row + m.columns.element[q];
+            for (int r = 0; r < height; ++r) *to++ = from[r * m.weight_output];
+          }
+      i += height;
+    }
+  }
+}
+
+template <class T>
+void convolve(const ConvMap<T>& m) {
+  constexpr int lanes = Vec<T>::lanes;
+  const int64_t k = m.inputs * m.rows.taps * m.columns.taps;
+  const int64_t source_plane = m.rows.source * m.columns.source, out_plane = m.out_height * m.out_width;
+  if (m.images * m.groups * m.outputs == 0) return;
+
+  // Rows per block: as many as the window has room for.
+  const Window one_row(m.inputs, m.rows, m.columns, 1, lanes);
+  const int64_t row_bytes = max_of(1, m.inputs * one_row.row_length() * m.rows.step) * int64_t(sizeof(T));
+  const int64_t shared = (one_row.rows - m.rows.step) * row_bytes / m.rows.step;
+  const int64_t most_rows = max_of(1, min_of(m.rows.count, (window_bytes - shared) / row_bytes));
+  const int64_t blocks = ceil_div(m.rows.count, most_rows), block_rows = ceil_div(m.rows.count, blocks);
+  const Window window(m.inputs, m.rows, m.columns, block_rows, lanes);
+
+  const int64_t across = ceil_div(m.columns.count, lanes);
+  Scratch<T> weight(max_of(1, m.groups * m.outputs * k));
+  Scratch<int64_t> offsets(max_of(1, k));
+  pack_weight(m, weight.data());
+  int64_t step = 0;
+  for (int64_t c = 0; c < m.inputs; ++c)
+    for (int64_t p = 0; p < m.rows.taps; ++p)
+      for (int64_t q = 0; q < m.columns.taps; ++q)
+        offsets.data()[step++] = window.offset(c, m.rows.shift[p], m.columns.shift[q]);
+
+  const double ns = 200 + double(m.outputs * k) * double(block_rows * across * lanes) * sizeof(T) / 180.0;
+  parallel_for(m.images * m.groups * blocks, ns, [&](int64_t begin, int64_t end) {
+    Scratch<T> seen(max_of(1, window.size()));
+    Scratch<Pixels<T>> pixels(block_rows * across);
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t image = task / (m.groups * blocks), group = task / blocks % m.groups;
+      const int64_t first = task % blocks * block_rows, rows = min_of(block_rows, m.rows.count - first);
+      if (rows <= 0) continue;
+      const int64_t source = (image * m.groups + group) * m.inputs * source_plane;
+      copy_window(m.source + source, m.rows.source, m.columns.source, first * m.rows.step, window, seen.data());
+      T* out = m.out + (image * m.groups + group) * m.outputs * out_plane;
+      int64_t count = 0;
+      for (int64_t row = 0; row < rows; ++row) {
+        T* line = out + (m.rows.out_first + (first + row) * m.rows.out_step) * m.out_width + m.columns.out_first;
+        for (int64_t x = 0; x < m.columns.count; x += lanes)
+          pixels.data()[count++] = {seen.data() + row * m.rows.step * window.row_length() + x, line + x * m.columns.out_step,
+                                    int(min_of(lanes, m.columns.count - x))};
+      }
+      TileJob<T> job;
+      job.k = k;
+      job.depth = ceil_div(max_of(1, k), ceil_div(max_of(1, k), longest_chain));
+      job.offsets = offsets.data();
+      job.plane = out_plane, job.step = m.columns.out_step;
+      for (int64_t i = 0; i < m.outputs;) {
+        const int height = next_rows(m.outputs - i);
+        job.weight = weight.data() + (group * m.outputs + i) * k;
+        job.bias = m.bias ? m.bias + group * m.outputs + i : nullptr;
+        multiply_panel(job, height, pixels.data(), count);
+        for (int64_t v = 0; v < count; ++v) pixels.data()[v].out += height * out_plane;
+        i += height;
+      }
+    }
+  });
+}
+
+}  // namespace
+
+const ConvTable& conv_table() {
+  static constexpr ConvTable table = {convolve<float>, convolve<double>};
+  return table;
+}
+
+}  // namespace extensor::EXTENSOR_ISA

@@ -1,0 +1,102 @@
+// A copy of the part of a source that a block of outputs sees, in an order in which every tap reads it in one piece.
+//
+//   window[channel, row, phase, index] = source[channel, first_row + row, index * step + phase + first_column]
+//
+// Zeros stand where the source ends. With the columns sorted by their phase, neighbours in the output are neighbours
+// in the window for every step, so a vector of outputs is a plain load at an offset that depends on the tap alone.
+#pragma once
+
+#include "core/memory.hpp"
+#include "core/simd.hpp"
+#include "kernels/conv/maps.hpp"
+
+namespace extensor::EXTENSOR_ISA {
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
+constexpr int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
+
+// Memory for the length of a block.
+template <class T>
+class Scratch {
+ public:
+  explicit Scratch(int64_t count) : bytes_(size_t(count) * sizeof(T)), data_(acquire_buffer(bytes_)) {}
+  ~Scratch() {
+    if (data_ != nullptr) recycle_buffer(data_, bytes_);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  T* data() { return static_cast<T*>(data_); }
+
+ private:
+  size_t bytes_;
+  void* data_;
+};
+
+inline int64_t least_shift(const ConvAxis& axis) {
+  int64_t least = axis.taps > 0 ? axis.shift[0] : 0;
+  for (int64_t t = 1; t < axis.taps; ++t) least = min_of(least, axis.shift[t]);
+  return least;
+}
+
+inline int64_t shift_span(const ConvAxis& axis) {
+  const int64_t least = least_shift(axis);
+  int64_t span = 0;
+  for (int64_t t = 0; t < axis.taps; ++t) span = max_of(span, axis.shift[t] - least);
+  return span;
+}
+
+struct Window {
+  int64_t channels, first_row, rows, first_column, step, phase_length;
+
+  // For `count` rows of outputs, `lanes` of them at a time.
+  Window(int64_t channels_, const ConvAxis& row_axis, const ConvAxis& column_axis, int64_t count, int64_t lanes)
+      : channels(channels_),
+        first_row(least_shift(row_axis)),
+        rows((count - 1) * row_axis.step + shift_span(row_axis) + 1),
+        first_column(least_shift(column_axis)),
+        step(column_axis.step),
+        phase_length(ceil_div(column_axis.count, lanes) * lanes + shift_span(column_axis) / column_axis.step) {}
+
+  int64_t row_length() const { return step * phase_length; }
+  int64_t plane() const { return rows * row_length(); }
+  int64_t size() const { return channels * plane(); }
+
+  // Where a tap of the first output lies.
+  int64_t offset(int64_t channel, int64_t row_shift, int64_t column_shift) const {
+    const int64_t column = column_shift - first_column;
+    return channel * plane() + (row_shift - first_row) * row_length() + column % step * phase_length + column / step;
+  }
+};
+
+template <class T>
+void copy_row(const T* from, int64_t width, const Window& w, T* to) {
+  if (w.step == 1) {
+    const int64_t before = min_of(w.phase_length, max_of(0, -w.first_column));
+    const int64_t skipped = max_of(0, w.first_column);
+    const int64_t count = max_of(0, min_of(w.phase_length - before, width - skipped));
+    for (int64_t i = 0; i < before; ++i) to[i] = T(0);
+    if (count > 0) std::memcpy(to + before, from + skipped, size_t(count) * sizeof(T));
+    for (int64_t i = before + count; i < w.phase_length; ++i) to[i] = T(0);
+    return;
+  }
+  for (int64_t phase = 0; phase < w.step; ++phase) {
+    int64_t column = w.first_column + phase;
+    for (int64_t i = 0; i < w.phase_length; ++i, column += w.step)
+      *to++ = column >= 0 && column < width ? from[column] : T(0);
+  }
+}
+
+// `start`: the source row that the window would begin with if its first tap were not shifted.
+template <class T>
+void copy_window(const T* source, int64_t height, int64_t width, int64_t start, const Window& w, T* to) {
+  for (int64_t channel = 0; channel < w.channels; ++channel, source += height * width) {
+    for (int64_t r = 0; r < w.rows; ++r, to += w.row_length()) {
+      const int64_t row = start + w.first_row + r;
+      if (row >= 0 && row < height) copy_row(source + row * width, width, w, to);
+      else std::memset(to, 0, size_t(w.row_length()) * sizeof(T));
+    }
+  }
+}
+
+}  // namespace extensor::EXTENSOR_ISA
