@@ -615,7 +615,7 @@ class Fused(OpBase):
             bound = self.signature.bind(*args, **kwargs)  # a formula may name its arguments differently
             guard = self.signature.parameters.get("eps")  # an eps with a default of its own is no guard
             if guard is not None and guard.default is None and bound.arguments.get("eps") is None:
-                bound.arguments["eps"] = guard_width(_dtype(args[0]))  # before float16 is widened
+                bound.arguments["eps"] = guard_width(_dtype(bound.args[0]))  # before float16 is widened
             return _rounded_once(self.formula, bound.args, bound.kwargs, checked)
         return self.fn(*args, **kwargs)
 

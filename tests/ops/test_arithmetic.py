@@ -97,6 +97,29 @@ def test_power_is_finite_at_zero(base, exponent, dtype):
     assert np.isfinite(gradients("power", base, exponent, dtype=dtype)).all()
 
 
+EDGES = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, 1e-12, -1e-12, 1e30, -1e30, INF, -INF, NAN]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("eps", [None, 0.0, 1e-3])
+def test_a_recorded_backward_has_the_edges_of_the_plain_one(name, dtype, eps):
+    """Where a gradient is itself differentiated a formula stands in for the kernel: it gives the same."""
+    a, b = (x.ravel().astype(dtype) for x in np.meshgrid(EDGES, EDGES))
+    options = {"eps": eps} if name in ("divide", "power") else {}
+    backward = getattr(et, f"{name}_backward")
+    g = np.full(a.shape, 0.7, dtype)
+    plain = backward(et.tensor(g), et.tensor(a), et.tensor(b), **options)
+    recorded = backward(
+        grad_output=et.tensor(g, requires_grad=True),
+        a=et.tensor(a, requires_grad=True),
+        b=et.tensor(b, requires_grad=True),
+        **options,
+    )
+    for got, want in zip(recorded, plain):
+        np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-5 if dtype == np.float32 else 1e-13)
+
+
 @pytest.mark.parametrize("name", ["maximum", "minimum", "multiply", "divide", "power"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_nan_at_every_position_stays_there(name, dtype):
@@ -104,7 +127,9 @@ def test_a_nan_at_every_position_stays_there(name, dtype):
         for position in {0, length // 2, length - 1}:
             a, b = values(5, length).astype(dtype), values(6, length).astype(dtype)
             a[position] = NAN
-            grads = getattr(et, f"{name}_backward")(et.tensor(np.ones(length, dtype)), et.tensor(a), et.tensor(b))
+            grads = getattr(et, f"{name}_backward")(
+                et.tensor(np.ones(length, dtype)), et.tensor(a), et.tensor(b)
+            )
             bad = np.isnan(grads.grad_b.numpy())
             assert bad[position]
             assert bad.sum() == 1
@@ -117,7 +142,10 @@ def test_half_is_the_float32_result_rounded_once(name, dtype):
     g = et.tensor(values(9, (5, 7)), dtype=dtype)
     wide = [x.astype(et.float32) for x in (g, a, b)]
     forward, backward = getattr(et, name), getattr(et, f"{name}_backward")
-    pairs = [(forward(a, b), forward(*wide[1:])), *zip(backward(g, a, b), backward(*wide, **_same_guard(name, dtype)))]
+    pairs = [
+        (forward(a, b), forward(*wide[1:])),
+        *zip(backward(g, a, b), backward(*wide, **_same_guard(name, dtype))),
+    ]
     for got, want in pairs:
         assert got.dtype == dtype
         assert np.array_equal(got.numpy(), want.astype(dtype).numpy(), equal_nan=True)

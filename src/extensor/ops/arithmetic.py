@@ -18,9 +18,10 @@ from ..tensor import ExTensor, Shape, TensorOrShape
 from ._binary import binary
 from ._checks import Scalar, as_floating, as_number, as_tensor, check_needs, dtype_of, shape_of
 from ._pairs import BOTH, BinaryGradients, Needs
+from ._unary import raw
 from .broadcasting import sum_to_shape
 from .casting import cast_like
-from .comparison import equal, less
+from .comparison import equal
 from .selection import where
 
 __all__ = [
@@ -304,14 +305,28 @@ def power(a: Any, b: Any) -> ExTensor:
 
 def _power_formula(g: Any, a: Any, b: Any, *, eps: Any = None, needs: Needs = BOTH) -> BinaryGradients:
     eps = guard_eps("power_backward", eps, g.dtype)
+    base, exponent = raw(a), raw(b)
+    zero, near = base == 0, (np.abs(base) < eps) & (exponent < 1)
+    fractional = (np.trunc(exponent) != exponent) | np.isinf(exponent)
+    edge = np.copysign(eps, np.where(fractional & zero, 0.0, base)).astype(g.dtype)  # as the kernel has it
+
+    def tamed(grad: Any, here: Any) -> Any:
+        limit = float(np.finfo(g.dtype).max)
+        return (
+            where(here & np.isfinite(raw(g)), maximum(minimum(grad, limit), -limit), grad)
+            if here.any()
+            else grad
+        )
 
     def grad_a() -> ExTensor:
-        base = where(less(b, 1), guard(a, eps), a) if isinstance(a, ExTensor) else a
-        return g * where(equal(b, 0), 0.0, b * power(base, b - 1))
+        d = where(near, edge, a) if near.any() else a
+        return where(equal(b, 0), 0.0, tamed(g * (b * power(d, b - 1)), near))
 
     def grad_b() -> ExTensor:
-        positive = where(equal(a, 0), 1.0, a)
-        return g * where(equal(a, 0), 0.0, power(positive, b) * positive.log())
+        flat = zero & (exponent >= 0)
+        d = where(zero, np.where(flat, 1.0, edge).astype(g.dtype), a)
+        size = where(zero, np.where(flat, 1.0, np.abs(edge)).astype(g.dtype), a)
+        return where(flat, 0.0, tamed(g * (power(d, b) * size.log()), near & zero))
 
     return _summed(needs, a, b, grad_a, grad_b)
 
