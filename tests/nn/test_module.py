@@ -1,0 +1,238 @@
+"""Modules: what belongs to them, state dicts that fit and that do not, paths in errors, the summary."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import extensor as et
+from extensor import nn
+
+
+class Block(nn.Module):
+    def __init__(self, channels: int) -> None:
+        self.conv1 = nn.Conv2d(3, channels, 3, padding=1)
+        self.norm = nn.BatchNorm2d(channels)
+
+    def forward(self, x: Any) -> Any:
+        return self.norm(self.conv1(x)).relu()
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        self.blocks = [Block(3), Block(3), Block(3)]
+        self.heads = {"a": nn.Linear(3, 2), "b": nn.Linear(3, 2, bias=False)}
+        self.scale = nn.Parameter([1.0])
+        self.settings = {"depth": 3, "names": ["x", "y"]}
+        self.register_buffer("seen", et.zeros((), dtype=et.int64))
+
+    def forward(self, x: Any) -> Any:
+        for block in self.blocks:
+            x = block(x)
+        return self.heads["a"](x.mean((2, 3))) * self.scale
+
+
+def test_what_belongs_to_a_module() -> None:
+    net = Net()
+    names = [name for name, _ in net.named_parameters()]
+    per_block = ["conv1.weight", "conv1.bias", "norm.weight", "norm.bias"]
+    assert names == [
+        "scale", *(f"blocks.{i}.{n}" for i in range(3) for n in per_block), "heads.a.weight", "heads.a.bias", "heads.b.weight",
+    ]  # fmt: skip
+    assert [n for n, _ in net.named_buffers()][:2] == ["seen", "blocks.0.norm.running_mean"]
+    assert set(net.state_dict()) == {*names, *(n for n, _ in net.named_buffers())}
+    assert len(list(net.modules())) == 1 + 3 * 3 + 2
+
+
+def test_subclasses_of_containers_keep_what_they_add() -> None:
+    class Stack(nn.Sequential):
+        def __init__(self) -> None:
+            super().__init__(nn.Linear(2, 2))
+            self.head = nn.Linear(2, 1)
+
+    class Heads(nn.ModuleList):
+        def __init__(self) -> None:
+            super().__init__([nn.Linear(2, 2)])
+            self.gain = nn.Parameter([1.0])
+
+    assert list(Stack().state_dict()) == ["0.weight", "0.bias", "head.weight", "head.bias"]
+    assert list(Heads().state_dict()) == ["gain", "0.weight", "0.bias"]
+
+
+def test_shared_parameters() -> None:
+    net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    net[1].weight = net[0].weight
+    assert len(list(net.parameters())) == 3
+    assert list(net.state_dict()) == ["0.weight", "0.bias", "1.weight", "1.bias"]
+    assert net.summary().parameters == 8
+    net(et.ones((1, 2))).sum().backward()
+    assert net[0].weight.grad is net[1].weight.grad
+
+
+def test_round_trip() -> None:
+    net, other = Net(), Net()
+    net(et.tensor(np.random.default_rng(0).normal(size=(2, 3, 4, 4)), et.float32))
+    state = net.state_dict()
+    arrays = {name: value.numpy().astype(np.float64) for name, value in state.items()}
+    other.load_state_dict(arrays)
+    for name, value in other.state_dict().items():
+        assert value.dtype == state[name].dtype
+        np.testing.assert_array_equal(value.numpy(), state[name].numpy())
+    x = et.ones((1, 3, 4, 4))
+    np.testing.assert_array_equal(net.eval()(x).numpy(), other.eval()(x).numpy())
+
+
+def test_a_saved_state_does_not_move_on() -> None:
+    net = Net()
+    saved = net.state_dict()
+    before = {name: value.tolist() for name, value in saved.items()}
+    net.scale.assign([5.0])
+    net(et.ones((2, 3, 4, 4)))
+    assert {name: value.tolist() for name, value in saved.items()} == before
+
+
+def without(state: dict[str, Any], name: str) -> dict[str, Any]:
+    return {n: v for n, v in state.items() if n != name}
+
+
+@pytest.mark.parametrize(
+    ("change", "texts"),
+    [
+        (lambda s: without(s, "blocks.2.conv1.weight"), ["missing: blocks.2.conv1.weight (3, 3, 3, 3)"]),
+        (lambda s: without(s, "blocks.0.norm.running_var"), ["missing: blocks.0.norm.running_var (3,)"]),
+        (lambda s: s | {"ghost": np.ones(2)}, ["unexpected: ghost"]),
+        (lambda s: s | {"heads.a.weight": np.ones((2, 4))}, ["heads.a.weight has shape (2, 4) but the model has (2, 3)"]),
+        (lambda s: without(s, "scale") | {"scales": np.ones(1), "heads.a.bias": np.ones(9)}, ["missing: scale", "unexpected: scales", "heads.a.bias has shape (9,)"]),
+        (lambda s: {}, ["missing: scale", "more"]),
+    ],
+)  # fmt: skip
+def test_misfits_are_named_and_change_nothing(change: Callable[[Any], Any], texts: list[str]) -> None:
+    net = Net()
+    before = {name: value.tolist() for name, value in net.state_dict().items()}
+    given = change({name: np.full(value.shape, 7.0) for name, value in net.state_dict().items()})
+    with pytest.raises(ValueError, match=r"^\[load_state_dict\] state does not fit Net") as caught:
+        net.load_state_dict(given)
+    assert all(text in str(caught.value) for text in texts)
+    assert {name: value.tolist() for name, value in net.state_dict().items()} == before
+
+
+def test_astype_and_deepcopy() -> None:
+    net = Net().astype("float16")
+    kinds = {name: value.dtype for name, value in net.state_dict().items()}
+    assert kinds.pop("seen") == et.int64
+    assert {k for n, k in kinds.items() if not n.endswith("num_batches_tracked")} == {et.float16}
+    twin = copy.deepcopy(net)
+    twin.scale.assign([3.0])
+    assert net.scale.tolist() == [1.0]
+    with pytest.raises(TypeError, match=r"^\[astype\]"):
+        net.astype("int32")
+
+
+def test_freezing() -> None:
+    net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    net[0].requires_grad_(False)
+    net(et.ones((1, 2))).sum().backward()
+    assert net[0].weight.grad is None
+    assert net[1].weight.grad is not None
+    summary = net.summary()
+    assert (summary.parameters, summary.frozen) == (6, 6)
+    assert "6 more are frozen" in str(summary)
+
+
+# Errors: the path of the layer, the function, and what to change.
+
+IMAGE = (2, 3, 4, 4)
+ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    (lambda: Net()(et.ones((2, 4, 4, 4))), ValueError, r"^in Net\.blocks\[0\]\.conv1: \[conv2d\] .*3.*4"),
+    (lambda: nn.Sequential(nn.Linear(2, 3), nn.Linear(4, 2))(et.ones((1, 2))), ValueError, r"^in Sequential\[1\]: \[linear\] x has 3 features but weight takes 4"),
+    (lambda: nn.Conv2d(3, 4, 9)(et.ones(IMAGE)), ValueError, r"^in Conv2d: \[conv2d\]"),
+    (lambda: nn.BatchNorm2d(5)(et.ones(IMAGE)), ValueError, r"^in BatchNorm2d: \[BatchNorm2d\] x has 3 channels but the layer has 5"),
+    (lambda: nn.BatchNorm1d(3)(et.ones(IMAGE)), ValueError, r"^in BatchNorm1d: \[BatchNorm1d\] x must have 2 or 3 axes"),
+    (lambda: nn.InstanceNorm2d(5)(et.ones(IMAGE)), ValueError, r"\[InstanceNorm2d\] x must have shape \(N, 5, H, W\)"),
+    (lambda: nn.LayerNorm(5)(et.ones((2, 4))), ValueError, r"^in LayerNorm: \[layer_norm\]"),
+    (lambda: nn.Embedding(5, 2)(et.tensor([5])), ValueError, r"^in Embedding: \[embedding\]"),
+    (lambda: nn.Embedding(5, 2)(et.tensor([0.5])), TypeError, r"^in Embedding: \[embedding\]"),
+    (lambda: nn.CrossEntropyLoss()(et.zeros((2, 3)), et.tensor([0, 3])), ValueError, r"^in CrossEntropyLoss: \[cross_entropy\]"),
+    (lambda: nn.MSELoss()(et.zeros((2, 3)), et.zeros((3,))), ValueError, r"^in MSELoss: \[mean_squared_error\]"),
+    (lambda: nn.LSTM(3, 4)(et.ones((5, 2, 4))), ValueError, r"\[LSTM\] x must have 2 or 3 axes, the last of length 3"),
+    (lambda: nn.LSTM(3, 4)(et.ones((5, 2, 3)), et.ones((1, 2, 4))), TypeError, r"\[LSTM\] hx must be a pair"),
+    (lambda: nn.GRU(3, 4)(et.ones((5, 2, 3)), et.ones((1, 3, 4))), ValueError, r"\[GRU\] a state has shape"),
+    (lambda: nn.GRU(3, 4)(et.ones((5, 2, 3)), 7), TypeError, r"\[GRU\] hx must be a tensor"),
+    (lambda: nn.MultiheadAttention(8, 2)(et.ones((5, 8)), et.ones((1, 5, 8)), et.ones((1, 5, 8))), ValueError, r"\[MultiheadAttention\] query, key and value"),
+    (lambda: nn.MultiheadAttention(8, 2)(*[et.ones((5, 1, 8))] * 3, key_padding_mask=np.zeros((5, 1), bool)), ValueError, r"key_padding_mask has shape"),
+    (lambda: nn.MultiheadAttention(8, 2)(*[et.ones((5, 1, 8))] * 3, attn_mask=np.zeros((5, 5), int)), TypeError, r"attn_mask must be boolean or floating"),
+    (lambda: nn.Linear(0, 4), ValueError, r"^\[Linear\] in_features"), (lambda: nn.Linear(2.5, 4), TypeError, r"^\[Linear\] in_features"), (lambda: nn.Linear(2, 4, "yes"), TypeError, r"^\[Linear\] bias"),
+    (lambda: nn.Conv2d(3, 4, 3, groups=2), ValueError, r"^\[Conv2d\] in_channels \(3\) must be divisible by groups \(2\)"), (lambda: nn.Conv2d(4, 3, 3, groups=2), ValueError, r"^\[Conv2d\] out_channels"),
+    (lambda: nn.Conv2d(3, 4, (1, 2, 3)), ValueError, r"^\[Conv2d\] kernel_size"), (lambda: nn.Conv1d(3, 4, 0), ValueError, r"^\[Conv1d\] kernel_size"), (lambda: nn.ConvTranspose2d(3, 4, 3, stride=0), ValueError, r"^\[ConvTranspose2d\] stride"),
+    (lambda: nn.Linear(2, 4, dtype="int32"), TypeError, "dtype"), (lambda: nn.Dropout(1.5), ValueError, r"^\[Dropout\] p"), (lambda: nn.Dropout(float("nan")), ValueError, r"^\[Dropout\] p"),
+    (lambda: nn.GroupNorm(3, 4), ValueError, r"^\[GroupNorm\] num_channels"), (lambda: nn.Embedding(5, 2, padding_idx=5), ValueError, r"^\[Embedding\] padding_idx"),
+    (lambda: nn.MultiheadAttention(8, 3), ValueError, r"^\[MultiheadAttention\] embed_dim"), (lambda: nn.TransformerEncoderLayer(8, 2, activation="x"), ValueError, r"^\[TransformerEncoderLayer\] activation"),
+    (lambda: nn.RNN(3, 4, nonlinearity="x"), ValueError, r"^\[RNN\] nonlinearity"), (lambda: nn.GRU(3, 4, dropout=2), ValueError, r"^\[GRU\] dropout"), (lambda: nn.GELU("x"), ValueError, r"^\[GELU\] approximate"),
+    (lambda: nn.Sequential(3), TypeError, r"^\[Sequential\]"), (lambda: nn.Module()(3), NotImplementedError, "defines no forward"), (lambda: nn.Parameter([1, 2]), TypeError, r"^\[Parameter\]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "error", "text"), ERRORS)
+def test_errors(call: Callable[[], Any], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_settings_show_themselves() -> None:
+    net = nn.Sequential(
+        nn.Conv2d(3, 6, 3, padding=1, groups=3, bias=False),
+        nn.BatchNorm2d(6),
+        nn.MaxPool2d(2),
+        nn.Dropout(0.1),
+        nn.LSTM(3, 4, 2),
+    )
+    shown = repr(net)
+    for part in ("Conv2d(3, 6, kernel_size=(3, 3), stride=(1, 1), padding=1, groups=3, bias=False)", "BatchNorm2d(6, eps=1e-05", "MaxPool2d(kernel_size=2", "Dropout(p=0.1)", "LSTM(3, 4, num_layers=2)"):  # fmt: skip
+        assert part in shown
+    assert "&lt;" in nn.Sequential({"<b>": nn.Identity()})._repr_html_()
+
+
+# The summary
+
+
+def test_summary() -> None:
+    net = Net()
+    before = {name: value.tolist() for name, value in net.state_dict().items()}
+    net.blocks[0].norm.eval()
+    modes = [m.training for m in net.modules()]
+    summary = net.summary(et.ones((2, 3, 4, 4)))
+    assert [m.training for m in net.modules()] == modes
+    assert {name: value.tolist() for name, value in net.state_dict().items()} == before
+    assert net.forward.__func__ is Net.forward  # nothing was left behind
+    rows = {row.path: row for row in summary.rows}
+    assert "blocks.0" not in rows
+    assert rows["blocks.1.conv1"][1:] == ("Conv2d", ((2, 3, 4, 4),), 84, 84 * 4, 2 * 3 * 16 * 4)
+    assert rows["blocks.1.norm"].parameters == 6
+    assert rows["blocks.1.norm"].nbytes == 4 * 3 * 4 + 8
+    assert rows["heads.b"].shapes == ()  # it was not called
+    assert rows[""].parameters == 1
+    assert summary.parameters == 1 + 3 * (84 + 6) + 8 + 6
+    assert summary.nbytes == summary.parameters * 4 + 3 * (2 * 3 * 4 + 8) + 8
+    assert summary.output_nbytes == sum(row.output_nbytes for row in summary.rows)
+    text = str(summary)
+    assert "blocks.1.conv1" in text
+    assert "(2, 3, 4, 4)" in text
+    assert f"{summary.parameters} parameters" in text
+    assert "<pre>" in summary._repr_html_()
+
+
+def test_summary_without_inputs_and_of_several_outputs() -> None:
+    assert "output" not in str(nn.Linear(2, 3).summary()).splitlines()[0]
+    summary = nn.LSTM(3, 4).summary(et.ones((5, 2, 3)))
+    assert summary.rows[0].shapes == ((5, 2, 4), (1, 2, 4), (1, 2, 4))
+
+
+def test_summary_of_a_failing_model_leaves_nothing_behind() -> None:
+    net = Net()
+    with pytest.raises(ValueError, match="conv1"):
+        net.summary(et.ones((2, 5, 4, 4)))
+    assert all("forward" not in vars(m) and m.training for m in net.modules())
