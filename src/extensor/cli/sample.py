@@ -30,7 +30,7 @@ def command(run: Path, tokens: int, prompt: str, temperature: float, seed: int) 
     config, model = open_run(run)
     if "vocabulary" not in config:
         raise click.ClickException(f"{run} holds no language model; use extensor predict {run}")
-    alphabet = Text("", config["vocabulary"])
+    alphabet = Text(config["vocabulary"], config["vocabulary"])
     try:
         start = alphabet.encode(prompt)
     except ValueError as error:

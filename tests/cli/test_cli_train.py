@@ -1,0 +1,117 @@
+"""extensor train, predict, sample and inspect, as a person types them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from extensor.cli import main
+
+
+def call(*args):
+    return CliRunner().invoke(main, [str(a) for a in args])
+
+
+@pytest.fixture(scope="module")
+def digits_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "digits"
+    result = call("train", "mlp", "--epochs", "3", "--out", folder)
+    assert result.exit_code == 0, result.output
+    return folder, result.output
+
+
+def test_train_on_digits_keeps_a_run(digits_run):
+    folder, output = digits_run
+    assert "test accuracy 8" in output or "test accuracy 9" in output
+    assert {"config.json", "log.jsonl", "best.safetensors", "model.safetensors"} <= {p.name for p in folder.iterdir()}
+    config = json.loads((folder / "config.json").read_text())
+    assert config["recipe"] == "mlp"
+
+
+def test_predict_says_how_good_it_is_and_writes_everything(digits_run, tmp_path):
+    folder, _ = digits_run
+    shown = call("predict", folder)
+    assert shown.exit_code == 0, shown.output
+    assert shown.output.startswith("sample,predicted,probability,target")
+    assert "of 359 samples" in shown.output
+    call("predict", folder, "--out", tmp_path / "p.csv")
+    assert len((tmp_path / "p.csv").read_text().splitlines()) == 360
+
+
+def test_inspect_lists_the_tensors(digits_run, tmp_path):
+    shown = call("inspect", digits_run[0] / "best.safetensors")
+    assert "1.layers.0.weight" in shown.output
+    assert "(128, 64)" in shown.output
+    (tmp_path / "bad.safetensors").write_bytes(b"not a header at all")
+    damaged = call("inspect", tmp_path / "bad.safetensors")
+    assert damaged.exit_code == 1
+    assert "bad.safetensors" in damaged.output
+
+
+def test_a_second_run_in_the_folder_is_refused_and_resume_ends_at_once(digits_run):
+    folder, _ = digits_run
+    refused = call("train", "mlp", "--epochs", "3", "--out", folder)
+    assert refused.exit_code == 1
+    assert "--resume" in refused.output
+    weights = (folder / "model.safetensors").read_bytes()
+    again = call("train", "mlp", "--epochs", "3", "--out", folder, "--resume")
+    assert again.exit_code == 0, again.output
+    assert (folder / "model.safetensors").read_bytes() == weights
+
+
+@pytest.mark.parametrize("kind", ["classes", "quantities"])
+def test_a_table_of_ones_own(tmp_path, kind):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 3))
+    y = ["high" if a > 0 else "low" for a in x[:, 0]] if kind == "classes" else (3 * x[:, 0] + x[:, 1]).tolist()
+    rows = ["a,b,c,target", *(",".join([*map(str, row), str(t)]) for row, t in zip(x.tolist(), y))]
+    (tmp_path / "table.csv").write_text("\n".join(rows))
+    result = call("train", "mlp", "--data", tmp_path / "table.csv", "--epochs", "15", "--out", tmp_path / "run")
+    assert result.exit_code == 0, result.output
+    predicted = call("predict", tmp_path / "run")
+    assert predicted.exit_code == 0, predicted.output
+    assert ("accuracy 9" in predicted.output or "accuracy 100" in predicted.output) == (kind == "classes")
+
+
+@pytest.mark.parametrize("recipe", ["chargpt", "lstm"])
+def test_language_models_learn_and_write(tmp_path, recipe):
+    (tmp_path / "text.txt").write_text("the quick brown fox jumps over the lazy dog. " * 60)
+    run = tmp_path / "run"
+    result = call("train", recipe, "--data", tmp_path / "text.txt", "--steps", "2", "--out", run)
+    assert result.exit_code == 0, result.output
+    assert "perplexity" in result.output
+    first = call("sample", run, "--tokens", "20", "--prompt", "the ", "--seed", "1")
+    assert first.exit_code == 0, first.output
+    assert first.output.startswith("the ")
+    assert len(first.output) == len("the ") + 20 + 1
+    assert call("sample", run, "--tokens", "20", "--prompt", "the ", "--seed", "1").output == first.output
+    assert "use extensor sample" in call("predict", run).output
+    assert call("sample", run, "--prompt", "Ω").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        (["train", "mlp", "--epochs", "1", "--steps", "1"], "not both"),
+        (["train", "nothing"], "Invalid value"),
+        (["train", "chargpt"], "pass --data FILE"),
+        (["train", "mlp", "--data", "nowhere"], "does not exist"),
+        (["predict", "."], "is not the folder of a run"),
+    ],
+)
+def test_mistakes_get_a_clear_answer(args, text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = call(*args)
+    assert result.exit_code != 0
+    assert text in result.output
+
+
+def test_every_command_has_help_to_learn_from():
+    for command in ("train", "predict", "sample", "inspect", "verify", "bench"):
+        result = call(command, "--help")
+        assert result.exit_code == 0
+        assert len(result.output.splitlines()) > 6
+    assert "flowers.csv" in call("train", "--help").output
