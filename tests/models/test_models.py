@@ -40,9 +40,9 @@ def test_sizes_and_training(name: str) -> None:
     make, x, y, parameters = CASES[name]
     model = make()
     assert sum(p.size for p in model.parameters()) == parameters
-    optimizer = optim.AdamW(model.parameters(), lr=1e-2)
+    optimizer = optim.AdamW(model.parameters(), lr=3e-3)
     losses = []
-    for _ in range(6):
+    for _ in range(12):
         loss = loss_of(model, x, y)
         optimizer.zero_grad()
         loss.backward()

@@ -240,7 +240,7 @@ class TransformerEncoderLayer(Module):
         activation: str | Callable[[ExTensor], ExTensor] = "relu", layer_norm_eps: float = 1e-5, batch_first: bool = False,
         norm_first: bool = False, bias: bool = True, *, dtype: Any = float32, rng: Rng | None = None,
     ) -> None:  # fmt: skip
-        known: dict[Any, Callable[[ExTensor], ExTensor]] = {"relu": relu, "gelu": gelu}
+        known: dict[Any, Any] = {"relu": relu, "gelu": gelu}
         if not callable(activation) and activation not in known:
             raise ValueError(
                 "[TransformerEncoderLayer] activation must be 'relu', 'gelu' or a function, "
@@ -258,7 +258,7 @@ class TransformerEncoderLayer(Module):
         self.dropout1 = Dropout(dropout, rng=source)
         self.dropout2 = Dropout(dropout, rng=source)
         self.norm_first = as_bool("TransformerEncoderLayer", "norm_first", norm_first)
-        self.activation = known.get(activation, activation)
+        self.activation: Callable[[ExTensor], ExTensor] = known.get(activation, activation)
 
     def forward(
         self, src: ExTensor, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False

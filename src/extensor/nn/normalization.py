@@ -26,6 +26,11 @@ def _scale_and_shift(shape: Shape, scale: bool, shift: bool, dtype: Any) -> tupl
     )
 
 
+def _detached(value: ExTensor | None) -> ExTensor | None:
+    """Without history, or every step would hold on to all before it."""
+    return None if value is None else value.detach()
+
+
 class _BatchNorm(Module):
     running_mean: ExTensor | None
     running_var: ExTensor | None
@@ -59,19 +64,20 @@ class _BatchNorm(Module):
             raise ValueError(
                 f"[{name}] x has {x.shape[1]} channels but the layer has {self.num_features} (x: {x.shape})"
             )
-        batch_statistics = self.training or self.running_mean is None
-        momentum = 0.0 if self.momentum is None else self.momentum
-        tracks = self.training and self.num_batches_tracked is not None
-        if tracks:
-            self.num_batches_tracked = self.num_batches_tracked + 1  # type: ignore[operator]
-            if self.momentum is None:  # the mean over all batches
-                momentum = 1 / int(self.num_batches_tracked)
-        result = batch_norm(
-            x, self.weight, self.bias, self.running_mean, self.running_var, batch_statistics, momentum, self.eps
-        )  # fmt: skip
-        if tracks:
-            self.running_mean, self.running_var = result.running_mean.detach(), result.running_var.detach()
-        return result.output
+        count = self.num_batches_tracked
+        if not self.training or count is None:  # nothing to keep
+            on_batch = self.training or self.running_mean is None
+            statistics = (self.running_mean, self.running_var, on_batch)
+            return batch_norm(x, self.weight, self.bias, *statistics, eps=self.eps).output
+        self.num_batches_tracked = count = count.add(1)
+        momentum = (
+            1 / int(count) if self.momentum is None else self.momentum
+        )  # None: the mean over all batches
+        output, mean, var = batch_norm(
+            x, self.weight, self.bias, self.running_mean, self.running_var, True, momentum, self.eps
+        )
+        self.running_mean, self.running_var = _detached(mean), _detached(var)
+        return output
 
     def extra_repr(self) -> str:
         shown = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeAlias
 
 from .. import init
 from ..dtypes import float32
@@ -21,6 +21,8 @@ from .module import Module
 from .parameter import Parameter
 
 __all__ = ["GRU", "LSTM", "RNN"]
+
+Weights: TypeAlias = tuple[Parameter, Parameter, Parameter | None, Parameter | None]
 
 
 class _Recurrent(Module):
@@ -52,15 +54,16 @@ class _Recurrent(Module):
                 shapes: dict[str, tuple[int, ...]] = {
                     "weight_ih": (rows, inputs),
                     "weight_hh": (rows, self.hidden_size),
+                    "bias_ih": (rows,),
+                    "bias_hh": (rows,),
                 }
-                if as_bool(name, "bias", bias):
-                    shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
                 for kind, shape in shapes.items():
-                    start = init.uniform(shape, -bound, bound, rng=source, dtype=dtype)
-                    setattr(self, kind + ending, Parameter(start))
+                    absent = kind.startswith("bias") and not as_bool(name, "bias", bias)
+                    start = None if absent else init.uniform(shape, -bound, bound, rng=source, dtype=dtype)
+                    setattr(self, kind + ending, start if start is None else Parameter(start))
                 self._names.append(tuple(kind + ending for kind in shapes))
 
-    def _sequence(self, x: ExTensor, states: list[ExTensor], weights: list[Parameter], reverse: bool) -> Any:
+    def _sequence(self, x: ExTensor, states: list[ExTensor], weights: Weights, reverse: bool) -> Any:
         """One direction of one layer: all hidden states, and the final states."""
         raise NotImplementedError
 
@@ -105,7 +108,8 @@ class _Recurrent(Module):
             outputs = []
             for direction in range(directions):
                 i = layer * directions + direction
-                weights = [getattr(self, n) for n in self._names[i]]
+                w_ih, w_hh, b_ih, b_hh = (getattr(self, n) for n in self._names[i])
+                weights = (w_ih, w_hh, b_ih, b_hh)
                 hidden, states = self._sequence(x, [h[i] for h in start], weights, direction == 1)
                 outputs.append(hidden)
                 final.append(states)
@@ -165,8 +169,8 @@ class RNN(_Recurrent):
             input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, dtype, rng
         )
 
-    def _sequence(self, x: ExTensor, states: list[ExTensor], weights: list[Parameter], reverse: bool) -> Any:
-        hidden = rnn_sequence(x, states[0], *weights, nonlinearity=self.nonlinearity, reverse=reverse)
+    def _sequence(self, x: ExTensor, states: list[ExTensor], weights: Weights, reverse: bool) -> Any:
+        hidden = rnn_sequence(x, states[0], *weights, self.nonlinearity, reverse)
         return hidden, [hidden[0 if reverse else -1]]
 
 
@@ -194,8 +198,8 @@ class GRU(_Recurrent):
             input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, dtype, rng
         )
 
-    def _sequence(self, x: ExTensor, states: list[ExTensor], weights: list[Parameter], reverse: bool) -> Any:
-        hidden = gru_sequence(x, states[0], *weights, reverse=reverse)
+    def _sequence(self, x: ExTensor, states: list[ExTensor], weights: Weights, reverse: bool) -> Any:
+        hidden = gru_sequence(x, states[0], *weights, reverse)
         return hidden, [hidden[0 if reverse else -1]]
 
 
@@ -224,6 +228,6 @@ class LSTM(_Recurrent):
             input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, dtype, rng
         )
 
-    def _sequence(self, x: ExTensor, states: list[ExTensor], weights: list[Parameter], reverse: bool) -> Any:
-        hidden, c = lstm_sequence(x, *states, *weights, reverse=reverse)
+    def _sequence(self, x: ExTensor, states: list[ExTensor], weights: Weights, reverse: bool) -> Any:
+        hidden, c = lstm_sequence(x, states[0], states[1], *weights, reverse)
         return hidden, [hidden[0 if reverse else -1], c]

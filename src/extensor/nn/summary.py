@@ -65,7 +65,8 @@ class Summary(NamedTuple):
             total += f", outputs of the layers {readable_bytes(self.output_nbytes)}"
         return "\n".join([lines[0], rule, *lines[1:], rule, total])
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
