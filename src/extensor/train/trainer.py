@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import json
 import math
 import time
@@ -22,13 +21,15 @@ from ..optim import LRScheduler, Optimizer, ReduceLROnPlateau, clip_grad_norm, c
 from ..tensor import ExTensor
 from .callbacks import Callback
 from .checkpoint import Checkpoints, load_checkpoint
-from .display import Display, Kind, display_for
+from .display import Kind, display_for
 from .interrupts import Interrupts, noticing_interrupts
 from .layer_statistics import gradient_norms, update_ratios, values_of
 from .lock import locked
 from .log import Log, read_log
 from .metrics import Metric
+from .outputs import Outputs
 from .random_state import get_random_state, set_random_state
+from .running import Running
 from .tensorboard import EventWriter
 from .weights import save_weights
 from .whole_files import remove_unfinished, write_whole
@@ -165,7 +166,7 @@ class Trainer:
         self._best: float | None = None
         self._stop_reason: str | None = None
         self._fit_began_at = (0, 0)  # step and epoch
-        self._out = _Outputs()
+        self._out = Outputs()
 
     # For the user
 
@@ -206,21 +207,19 @@ class Trainer:
         if resume and self.folder is None:
             raise ValueError("[fit] resume needs a folder; pass Trainer(..., folder=...)")
         self._stop_reason = None
+        history = History()
         with contextlib.ExitStack() as stack:
-            history = History()
             if self.folder is not None:
                 stack.enter_context(locked("fit", self.folder))
-                resumed = self._open_folder(train, validation, resume, history)
-            else:
-                resumed = False
+            self._out = stack.enter_context(contextlib.closing(Outputs()))
+            resumed = self.folder is not None and self._open_folder(train, validation, resume, history)
             if not resumed:
                 self._fit_began_at = (self.step, self.epoch)
                 self._begin_counting()
             run = _Fit(train, validation, length, epochs is not None, history)
-            stack.callback(self._out.close)
-            interrupts = stack.enter_context(noticing_interrupts())
             self._out.display = display_for(self.display)
             self._out.display.start(self._total_steps(run), self.step - self._fit_began_at[0], epochs)
+            interrupts = stack.enter_context(noticing_interrupts())
             self._loop(run, resumed, interrupts)
         return history
 
@@ -237,7 +236,7 @@ class Trainer:
             True
         """
         modes = [(module, module.training) for module in self.model.modules()]
-        counted = _Running(self.metrics)
+        counted = Running(self.metrics)
         self.model.eval()
         try:
             with no_grad():
@@ -403,7 +402,7 @@ class Trainer:
 
     def _begin_counting(self) -> None:
         """A new epoch: its sums, its clock."""
-        self._epoch_running = _Running(self.metrics)
+        self._epoch_running = Running(self.metrics)
         self._window = {"loss": 0.0, "steps": 0}
         self._samples_since = 0
         self._clock = time.monotonic()
@@ -415,6 +414,8 @@ class Trainer:
             return {}
         began = time.monotonic()
         found = {f"val_{name}": value for name, value in self.evaluate(run.validation).items()}
+        if isinstance(run.validation, DataLoader):
+            run.validation.advance()  # a checkpoint must not find it at the end of this one
         self._clock += time.monotonic() - began  # the speed is that of training
         self._validated_at = self.step
         if isinstance(self.schedule, ReduceLROnPlateau):
@@ -542,7 +543,7 @@ class Trainer:
         for callback, saved in zip(self.callbacks, state["callbacks"]):
             callback.load_state_dict(saved)
         progress = state["progress"]
-        running = _Running(self.metrics)
+        running = Running(self.metrics)
         running.load_state_dict(progress["running"])
         began_step, began_epoch = progress["began_at"]
         window = {"loss": float(progress["window"]["loss"]), "steps": int(progress["window"]["steps"])}
@@ -563,80 +564,6 @@ class _Fit:
     length: int
     by_epochs: bool
     history: History
-
-
-class _Running:
-    """Sums over the batches of an epoch."""
-
-    def __init__(self, metrics: Mapping[str, Metric]) -> None:
-        self.loss, self.samples = 0.0, 0
-        self.metrics = copy.deepcopy(dict(metrics))
-        for metric in self.metrics.values():
-            metric.reset()
-
-    def add(self, outputs: Any, targets: Any, loss: float) -> None:
-        count = len(targets)
-        self.loss += loss * count
-        self.samples += count
-        for metric in self.metrics.values():
-            metric.update(outputs, targets, loss)
-
-    def values(self) -> dict[str, Any]:
-        """The mean loss and the metrics."""
-        mean = self.loss / self.samples if self.samples else math.nan
-        return {"loss": mean, **{name: metric.value() for name, metric in self.metrics.items()}}
-
-    def state_dict(self) -> dict[str, Any]:
-        metrics = {name: metric.state_dict() for name, metric in self.metrics.items()}
-        return {"loss": self.loss, "samples": self.samples, "metrics": metrics}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        if set(state["metrics"]) != set(self.metrics):
-            raise ValueError(
-                f"it has the metrics {sorted(state['metrics'])}, the trainer {sorted(self.metrics)}"
-            )
-        for name, metric in self.metrics.items():
-            metric.load_state_dict(state["metrics"][name])
-        self.loss, self.samples = float(state["loss"]), int(state["samples"])
-
-
-class _Outputs:
-    """Where a run writes to; each may be missing."""
-
-    def __init__(self) -> None:
-        self.display = Display()
-        self.log: Log | None = None
-        self.events: EventWriter | None = None
-        self.checkpoints: Checkpoints | None = None
-        self.saved_at: Any = None  # where the run stood when the last checkpoint was written
-
-    def write(self, record: dict[str, Any]) -> None:
-        if self.log is not None:
-            self.log.write(record)
-        if self.events is not None:
-            self.events.scalars(record["step"], dict(_scalars(record)))
-
-    def flush(self) -> None:
-        if self.log is not None:
-            self.log.flush()
-        if self.events is not None:
-            self.events.flush()
-
-    def close(self) -> None:
-        self.display.stop()
-        for file in (self.log, self.events):
-            if file is not None:
-                file.close()
-        self.__init__()  # type: ignore[misc]
-
-
-def _scalars(record: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
-    for name, value in record.items():
-        if isinstance(value, dict):
-            yield from _scalars(value, f"{prefix}{name}/")
-        elif isinstance(value, (int, float)) and name not in ("step", "epoch"):
-            kind = f"{record['kind']}/" if not prefix else ""
-            yield f"{kind}{prefix}{name}", value
 
 
 def _groups(train: DataLoader, size: int) -> Iterator[list[Any]]:

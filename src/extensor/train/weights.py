@@ -27,7 +27,7 @@ from .whole_files import write_whole
 
 __all__ = ["Header", "TensorInfo", "load_weights", "read_header", "save_weights"]
 
-MAX_HEADER = 8 << 20  # room for some 60,000 tensors; parsing a header takes many times its size
+MAX_HEADER = 4 << 20  # room for some 30,000 tensors; parsing a hostile header takes 20 times its size
 MAX_AXES = 64
 _NO_DIGEST = "0" * 64
 _DTYPES: dict[str, np.dtype[Any]] = {
