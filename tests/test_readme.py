@@ -12,7 +12,7 @@ README = (Path(__file__).parent.parent / "README.md").read_text()
 
 
 def test_example_learns() -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    code, _ = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     first: dict[str, Any] = {}
     exec(code.replace("range(500)", "range(1)"), first)
     last: dict[str, Any] = {}
@@ -37,3 +37,11 @@ def test_table_leaves_out_no_function() -> None:
     }  # other names of what is there, and a method's function
     functions = {name for name in et.__all__ if f"{name}_backward" in et.__all__}
     assert sorted(functions - table - known) == []
+
+
+def test_training_example(capsys):
+    _, code = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    namespace = {}
+    exec(code.replace("epochs=10", "epochs=2"), namespace)
+    assert namespace["trainer"].step > 40
+    assert "val accuracy" in capsys.readouterr().out
