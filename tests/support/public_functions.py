@@ -11,7 +11,10 @@ import numpy as np
 
 from extensor.graph import Fused, Op
 
-MODULES = ["extensor", "extensor.init", "extensor.optim", "extensor.random", "extensor.testing"]
+MODULES = [
+    "extensor", "extensor.init", "extensor.models", "extensor.nn", "extensor.optim", "extensor.optim.functional",
+    "extensor.random", "extensor.testing",
+]  # fmt: skip
 
 
 def public_objects() -> dict[str, Any]:

@@ -36,7 +36,8 @@ LAYERS_D = """linear batch_norm layer_norm rms_norm group_norm instance_norm dro
     scaled_dot_product_attention rnn_cell gru_cell lstm_cell"""
 INITIALISERS = """init.xavier_uniform init.xavier_normal init.kaiming_uniform init.kaiming_normal init.lecun_normal
     init.orthogonal init.truncated_normal init.uniform init.normal init.constant init.zeros init.ones"""
-STEPS = "sgd_step"
+STEPS = """sgd_step clip_grad_norm clip_grad_value optim.functional.sgd optim.functional.adam optim.functional.adamw
+    optim.functional.rmsprop optim.functional.adagrad optim.functional.lion optim.functional.lamb"""
 
 WITH_GRADIENT = " ".join(
     [
