@@ -428,7 +428,7 @@ def _to_numpy(function: str, data: Any, dtype: Any, copy: bool | None) -> np.nda
         raise ValueError(
             f"[{function}] data is not a regular array of numbers: {error} ({describe(data)})"
         ) from None
-    except TypeError as error:
+    except (TypeError, RuntimeError) as error:  # the second: another library's tensor in use by its recorder
         raise TypeError(f"[{function}] data must be numbers: {error} (got {describe(data)})") from None
     if wanted is None and not typed and array.dtype == np.float64:
         with np.errstate(over="ignore"):  # beyond float32 is inf, as in any cast
@@ -482,7 +482,7 @@ def asarray(data: Any, dtype: Any = None) -> ExTensor:
     if isinstance(data, ExTensor) and (dtype is None or data.dtype == as_dtype("asarray", dtype)):
         return data
     if not isinstance(data, (ExTensor, np.ndarray)) and hasattr(data, "__dlpack__"):
-        return asarray(from_dlpack(data), dtype)
+        return asarray(_shared("asarray", "data", data), dtype)
     return ExTensor(_to_numpy("asarray", data, dtype, copy=None))
 
 
@@ -496,10 +496,13 @@ def from_dlpack(source: Any) -> ExTensor:
     """
     if not hasattr(source, "__dlpack__"):
         raise TypeError(f"[from_dlpack] source must offer __dlpack__, got {describe(source)}")
-    if isinstance(source, ExTensor):
-        return source.detach()
+    return source.detach() if isinstance(source, ExTensor) else _shared("from_dlpack", "source", source)
+
+
+def _shared(function: str, name: str, source: Any) -> ExTensor:
+    """A tensor over the memory of an object that speaks DLPack."""
     try:
         array = np.from_dlpack(source)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        raise TypeError(f"[from_dlpack] source cannot be shared: {error}") from None
-    return ExTensor(_to_numpy("from_dlpack", array, None, copy=None))
+        raise TypeError(f"[{function}] {name} cannot be shared: {error}") from None
+    return ExTensor(_to_numpy(function, array, None, copy=None))

@@ -157,3 +157,20 @@ def test_backward_checks_its_gradient(name, arguments):
 def test_backward_refuses_integer_inputs():
     with pytest.raises(TypeError, match=r"^\[reshape_backward\] x has dtype int64"):
         et.reshape_backward(et.zeros(6), et.arange(6))
+
+
+@pytest.mark.parametrize("dtype", [et.float16, et.bfloat16, et.float32])
+def test_a_gradient_has_the_dtype_of_its_input(dtype):
+    """Whatever the dtype of the gradient that arrives; a bare shape has none of its own."""
+    x, grad = et.ones((2, 3), dtype), et.ones((2, 3), et.float64)
+    for name, arrived in (
+        ("reshape", grad),
+        ("squeeze", grad),
+        ("flatten", grad.reshape(6)),
+        ("ravel", grad.reshape(6)),
+        ("broadcast_to", et.ones((4, 2, 3), et.float64)),
+        ("sum_to_shape", et.ones(3, et.float64)),
+    ):
+        backward = getattr(et, f"{name}_backward")
+        assert backward(arrived, x).dtype == dtype
+        assert backward(arrived, x.shape).dtype == et.float64

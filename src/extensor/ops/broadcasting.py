@@ -10,6 +10,7 @@ from .. import kernels
 from ..graph import differentiable
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._checks import as_floating, as_shape, as_tensor, shape_of
+from .casting import cast_like
 
 __all__ = [
     "are_shapes_broadcastable", "broadcast_shapes", "broadcast_to", "broadcast_to_backward",
@@ -92,7 +93,7 @@ def sum_to_shape_backward(grad_output: ExTensor, grad: TensorOrShape) -> ExTenso
     shape = shape_of("sum_to_shape_backward", "grad", grad)
     grad_output = as_floating("sum_to_shape_backward", "grad_output", grad_output)
     _check_target("sum_to_shape_backward", shape, grad_output.shape)
-    return broadcast_to(grad_output, shape)
+    return cast_like(broadcast_to(grad_output, shape), grad)
 
 
 @differentiable
@@ -123,4 +124,4 @@ def broadcast_to_backward(grad_output: ExTensor, x: TensorOrShape) -> ExTensor:
     shape = shape_of("broadcast_to_backward", "x", x)
     grad_output = as_floating("broadcast_to_backward", "grad_output", grad_output)
     _check_target("broadcast_to_backward", grad_output.shape, shape)
-    return sum_to_shape(grad_output, shape)
+    return cast_like(sum_to_shape(grad_output, shape), x)

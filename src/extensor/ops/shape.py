@@ -13,6 +13,7 @@ from ..errors import describe
 from ..graph import differentiable
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._checks import as_axes, as_axis, as_floating, as_grad, as_ints, as_shape, as_tensor, shape_of
+from .casting import cast_like
 from .creation import allocate
 
 __all__ = [
@@ -70,7 +71,7 @@ def reshape_backward(grad_output: ExTensor, x: TensorOrShape) -> ExTensor:
         raise ValueError(
             f"[reshape_backward] grad_output of shape {grad.shape} does not fill x's shape {shape}"
         )
-    return reshape(grad, shape)
+    return cast_like(reshape(grad, shape), x)
 
 
 @differentiable
@@ -109,7 +110,7 @@ def squeeze_backward(grad_output: ExTensor, x: TensorOrShape, axis: Any = None) 
     """
     shape = shape_of("squeeze_backward", "x", x)
     wanted = _squeezed("squeeze_backward", shape, axis)
-    return reshape(as_grad("squeeze_backward", grad_output, wanted), shape)
+    return cast_like(reshape(as_grad("squeeze_backward", grad_output, wanted), shape), x)
 
 
 def _unsqueezed(function: str, shape: Shape, axis: Any) -> Shape:
@@ -215,7 +216,7 @@ def flatten_backward(
     """
     shape = shape_of("flatten_backward", "x", x)
     wanted = _flattened("flatten_backward", shape, start_axis, end_axis)
-    return reshape(as_grad("flatten_backward", grad_output, wanted), shape)
+    return cast_like(reshape(as_grad("flatten_backward", grad_output, wanted), shape), x)
 
 
 @differentiable
@@ -241,7 +242,7 @@ def ravel_backward(grad_output: ExTensor, x: TensorOrShape) -> ExTensor:
     """
     shape = shape_of("ravel_backward", "x", x)
     wanted = _flattened("ravel_backward", shape, 0, -1)
-    return reshape(as_grad("ravel_backward", grad_output, wanted), shape)
+    return cast_like(reshape(as_grad("ravel_backward", grad_output, wanted), shape), x)
 
 
 def _order(function: str, axes: Any, ndim: int) -> tuple[int, ...]:

@@ -1,0 +1,177 @@
+"""The tensor itself: what goes in and out of it, what it shares, and that nothing changes it."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import extensor as et
+
+EVERY = [
+    et.bool_, et.int8, et.int16, et.int32, et.int64, et.uint8, et.uint16, et.uint32, et.uint64,
+    et.float16, et.bfloat16, et.float32, et.float64,
+]  # fmt: skip
+EXCHANGED = [d for d in EVERY if d != et.bfloat16]
+
+
+def address(x):
+    return np.asarray(x).__array_interface__["data"][0]
+
+
+class Foreign:
+    """A tensor of another library: it speaks DLPack, and may refuse."""
+
+    def __init__(self, array, refusal=None):
+        self.array, self.refusal = array, refusal
+
+    def __dlpack__(self, **options):
+        if self.refusal:
+            raise self.refusal
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+    def __array__(self, dtype=None, copy=None):
+        if self.refusal:
+            raise self.refusal
+        return self.array
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype"),
+    [
+        (1.5, et.float32), ([[1, 2.5]], et.float32), (3, et.int64), (True, et.bool_),
+        (np.float64(1), et.float64), (np.ones(2, np.float16), et.float16), ([np.float64(1)], et.float64),
+    ],
+)  # fmt: skip
+def test_python_floats_are_float32_and_arrays_keep_their_dtype(data, dtype):
+    assert et.tensor(data).dtype == dtype
+    assert et.asarray(data).dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", EVERY)
+def test_in_and_out(dtype):
+    x = et.tensor([[1, 0, 1]], dtype=dtype)
+    assert (x.shape, x.dtype, x.ndim, x.size) == ((1, 3), dtype, 2, 3)
+    assert x.tolist() == [[1, 0, 1]]
+    assert type(x.tolist()[0][0]) is type(x[0, 0].item())
+    assert type(x[0, 0].item()) is {"b": bool, "i": int, "u": int}.get(dtype.kind, float)
+    assert np.array_equal(np.asarray(x), x.numpy())
+    assert dtype.name in repr(x)
+    assert "(1, 3)" in repr(x)
+    assert dtype.name in x._repr_html_()
+    assert "(1, 3)" in x._repr_html_()
+
+
+def test_tensor_copies_and_asarray_shares():
+    a = np.arange(6.0)
+    assert address(et.tensor(a)) != address(a)
+    x = et.asarray(a)
+    assert address(x) == address(a)
+    assert et.asarray(x) is x
+    assert et.asarray(x, dtype=et.float32).dtype == et.float32
+
+
+def test_numpy_is_a_read_only_view():
+    x = et.ones((2, 3))
+    view = x.numpy()
+    assert address(view) == address(x.numpy())
+    with pytest.raises(ValueError, match="read-only"):
+        view[0, 0] = 5.0
+    mine = np.array(x)
+    mine[0, 0] = 5.0
+    assert x[0, 0].item() == 1.0
+    assert np.asarray(x, dtype=np.float64).dtype == np.float64
+    with pytest.raises(ValueError, match=r"^\[__array__\]"):
+        np.array(x, dtype=np.float64, copy=False)
+
+
+def test_moves_are_views_and_copy_is_contiguous():
+    x = et.tensor(np.arange(24.0).reshape(2, 3, 4))
+    for moved in (x.T, x.mT, x[1:, ::-1], x.reshape(6, 4), et.permute(x, (1, 0, 2)), x.detach()):
+        assert np.shares_memory(moved.numpy(), x.numpy())
+    assert x.T.shape == (4, 3, 2)
+    assert x.mT.shape == (2, 4, 3)
+    copied = et.copy(x.T)
+    assert not np.shares_memory(copied.numpy(), x.numpy())
+    assert copied.numpy().flags.c_contiguous
+
+
+@pytest.mark.parametrize("dtype", EXCHANGED)
+def test_dlpack_both_ways(dtype):
+    a = np.array([[1, 0, 1], [0, 1, 1]]).astype(dtype)
+    for source in (Foreign(a), Foreign(a.T), Foreign(a[:, ::2])):
+        for made in (et.from_dlpack(source), et.asarray(source)):
+            assert made.dtype == dtype
+            assert np.array_equal(made.numpy(), source.array)
+            assert address(made) == address(source.array)
+    x = et.asarray(a)
+    assert address(np.from_dlpack(x)) == address(a)
+    assert np.array_equal(np.from_dlpack(x.T), a.T)
+    assert x.__dlpack_device__() == (1, 0)
+
+
+def test_dlpack_of_read_only_memory_is_a_copy():
+    a = np.arange(3.0)
+    a.flags.writeable = False
+    assert np.from_dlpack(et.asarray(a)).tolist() == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "refusal", [BufferError("no"), RuntimeError("Can't call it on a tensor that requires grad")]
+)
+def test_what_another_library_refuses_is_our_error(refusal):
+    for name in ("from_dlpack", "asarray"):
+        with pytest.raises(TypeError, match=rf"^\[{name}\]"):
+            getattr(et, name)(Foreign(np.ones(2), refusal))
+    with pytest.raises(TypeError, match=r"^\[tensor\] data must be numbers: Can't call it"):
+        et.tensor(Foreign(np.ones(2), RuntimeError("Can't call it")))
+    with pytest.raises(TypeError, match=r"^\[from_dlpack\]"):
+        et.from_dlpack(3)
+    with pytest.raises(BufferError, match=r"^\[__dlpack__\] bfloat16"):
+        np.from_dlpack(et.ones(2, et.bfloat16))
+
+
+def test_nothing_changes_a_tensor():
+    x = et.tensor([1.0, 2.0])
+    with pytest.raises(TypeError):
+        x[0] = 3.0
+    for name in ("shape", "dtype", "ndim", "size", "T", "requires_grad", "colour"):
+        with pytest.raises(AttributeError):
+            setattr(x, name, 3)
+    x += 1  # a new tensor under the old name
+    assert x.tolist() == [2.0, 3.0]
+    with pytest.raises(TypeError, match=r"^\[pickle\]"):
+        pickle.dumps(x)
+    assert copy.copy(x) is x
+    assert address(copy.deepcopy(x)) != address(x)
+
+
+def test_as_a_python_number():
+    assert float(et.tensor([2.5])) == 2.5
+    assert int(et.tensor(2.5)) == 2
+    assert not et.tensor(0.0)
+    assert ["a", "b"][et.tensor(1)] == "b"
+    assert len(et.ones((3, 2))) == 3
+    assert [row.tolist() for row in et.eye(2)] == [[1.0, 0.0], [0.0, 1.0]]
+    for call, error, name in (
+        (lambda: et.ones(2).item(), ValueError, "item"),
+        (lambda: bool(et.ones(2)), ValueError, "bool"),
+        (lambda: len(et.tensor(1.0)), TypeError, "len"),
+        (lambda: iter(et.tensor(1.0)), TypeError, "iter"),
+        (lambda: ["a"][et.tensor(0.0)], TypeError, "index"),
+        (lambda: et.ones(3).mT, ValueError, "mT"),
+    ):
+        with pytest.raises(error, match=rf"^\[{name}\]"):
+            call()
+
+
+def test_at_returns_a_new_tensor():
+    x = et.tensor(np.arange(5.0))
+    assert x.at[1:3].set(9.0).tolist() == [0.0, 9.0, 9.0, 3.0, 4.0]
+    assert x.at[[0, 0, 1]].add(1.0).tolist() == [2.0, 2.0, 2.0, 3.0, 4.0]
+    assert x.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
