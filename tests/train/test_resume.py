@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -125,6 +126,35 @@ def test_killed_again_and_again(tmp_path: Path, undisturbed: Path) -> None:
     assert run(0) == 0
     assert_same_run(folder, undisturbed)
     assert not list(folder.rglob("*unfinished"))
+
+
+def test_a_disk_that_is_full_for_a_while(
+    tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full(train.Callback):
+        def on_step_end(self, trainer: Any, loss: float) -> None:
+            if trainer.step == 7:
+                monkeypatch.setattr(os, "fsync", full)
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    with pytest.raises(OSError, match="there is no space left"):
+        small_run.fit(tmp_path, callbacks=[Full()])
+    monkeypatch.undo()
+    latest = train.latest_whole(tmp_path / "checkpoints")
+    assert latest is not None
+    assert latest.name == "step-000000006.safetensors"
+    small_run.fit(tmp_path, resume=True, callbacks=[Crash(-1)])
+    assert_same_run(tmp_path, undisturbed)
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        OSError, match=r"^\[Errno \d+\] \[fit\] .* was not written: something else is in the way"
+    ):
+        small_run.fit(tmp_path / "file" / "run")
 
 
 def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path: Path, undisturbed: Path) -> None:
