@@ -125,6 +125,15 @@ def test_what_is_hidden_does_not_reach_a_query(bad: float, position: int) -> Non
         np.testing.assert_array_equal(found.numpy(), expected.numpy())
 
 
+def test_a_nan_query_does_not_reach_what_it_may_not_see() -> None:
+    q, k, v, g = (draw(6, 4) for _ in range(4))
+    q[2] = np.nan
+    found = et.scaled_dot_product_attention_backward(*map(et.asarray, (g, q, k, v)), causal=True)
+    for grad in (found.grad_k.numpy(), found.grad_v.numpy()):
+        assert np.isnan(grad[:3]).all()
+        assert np.isfinite(grad[3:]).all()
+
+
 def test_memory_is_linear() -> None:
     """4,096 tokens: the whole score matrix in float32 would have 64 MiB."""
     q, k, v, g = (et.asarray(draw(4096, 8).astype(np.float32)) for _ in range(4))

@@ -122,7 +122,7 @@ def scaled_dot_product_attention_backward(g, q, k, v, mask, causal, scale, needs
         if needs[2]:
             grad_v[..., seen, :] += product(transposed(p), grad)
         grad_p = np.where(p == 0, 0, grad @ transposed(v[..., seen, :]))
-        grad_scores = p * (grad_p - (p * grad_p).sum(-1, keepdims=True))
+        grad_scores = np.where(p == 0, 0, p * (grad_p - (p * grad_p).sum(-1, keepdims=True)))
         if needs[0]:
             grad_q[..., rows, :] = product(grad_scores, k[..., seen, :]) * scale
         if needs[1]:
