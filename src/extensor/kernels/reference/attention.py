@@ -70,8 +70,8 @@ def probabilities(q, k, mask, rows, seen, causal, scale):
     scores = np.where(hidden, -np.inf, scores)
     highest = scores.max(-1, keepdims=True, initial=-np.inf)
     sees = highest != -np.inf
-    weights = np.where(hidden, 0, np.exp(scores - np.where(sees, highest, 0)))
-    return weights / np.where(sees, weights.sum(-1, keepdims=True), 1)
+    weights = np.exp(scores - np.where(sees, highest, 0))
+    return np.where(hidden, 0, weights / np.where(sees, weights.sum(-1, keepdims=True), 1))
 
 
 def added(mask):
