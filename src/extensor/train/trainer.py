@@ -161,7 +161,10 @@ class Trainer:
         self.config = None if config is None else dict(config)
         self.step = 0
         self.epoch = 0
-        self._begin_counting()
+        self._epoch_running = Running(self.metrics)
+        self._window: dict[str, float] = {"loss": 0.0, "steps": 0}  # since the last line of the log
+        self._samples_since = 0
+        self._clock = time.monotonic()
         self._validated_at = -1
         self._best: float | None = None
         self._stop_reason: str | None = None
@@ -215,6 +218,7 @@ class Trainer:
             resumed = self.folder is not None and self._open_folder(train, validation, resume, history)
             if not resumed:
                 self._fit_began_at = (self.step, self.epoch)
+                self._window = {"loss": 0.0, "steps": 0}
                 self._begin_counting()
             run = _Fit(train, validation, length, epochs is not None, history)
             self._out.display = display_for(self.display)
@@ -403,7 +407,6 @@ class Trainer:
     def _begin_counting(self) -> None:
         """A new epoch: its sums, its clock."""
         self._epoch_running = Running(self.metrics)
-        self._window = {"loss": 0.0, "steps": 0}
         self._samples_since = 0
         self._clock = time.monotonic()
 

@@ -99,14 +99,14 @@ def save_tensors(function: str, path: Path, tensors: Mapping[str, Any], metadata
             "data_offsets": [start, start + array.nbytes],
         }
         start += array.nbytes
-    text = json.dumps(entries, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)  # the numbers begin at a multiple of 8 bytes
-    if len(text) > MAX_HEADER:
+    described = json.dumps(entries, separators=(",", ":")).encode()
+    described += b" " * (-len(described) % 8)  # the numbers begin at a multiple of 8 bytes
+    if len(described) > MAX_HEADER:
         raise ValueError(
-            f"[{function}] names and metadata take {len(text)} bytes, more than the {MAX_HEADER} allowed"
+            f"[{function}] names and metadata take {len(described)} bytes, more than the {MAX_HEADER} allowed"
         )
-    head = len(text).to_bytes(8, "little") + text
-    bodies = [memoryview(array.reshape(-1).view(np.uint8)) for array in arrays.values()]
+    head = len(described).to_bytes(8, "little") + described
+    bodies = [array.reshape(-1).view(np.uint8).data for array in arrays.values()]
     digest = hashlib.sha256(head)
     for body in bodies:
         digest.update(body)
@@ -214,7 +214,7 @@ def _opened(function: str, path: Any) -> BinaryIO:
 
 
 def _fill(function: str, path: Any, file: BinaryIO, target: np.ndarray, digest: Any) -> None:
-    view = memoryview(target)
+    view = target.data
     for start in range(0, len(view), CHUNK):
         part = view[start : start + CHUNK]
         if file.readinto(part) != len(part):  # type: ignore[attr-defined]
