@@ -23,7 +23,16 @@ constexpr int64_t window_bytes = 160 * 1024;
 // Longer sums of floats are made of pieces.
 constexpr int64_t longest_chain = 128;
 
-inline int next_rows(int64_t remaining) { return int(ceil_div(remaining, ceil_div(remaining, max_rows))); }
+// A tile has as many sums as there are registers for: three vectors wide for panels of this height and less, two for
+// higher ones.
+constexpr int panel_rows = vector_bytes == 64 ? 8 : 4;
+
+// The height of the next panel: full ones, a first one that is somewhat higher rather than a last one that is thin.
+inline int next_rows(int64_t remaining) {
+  const int64_t rest = remaining % panel_rows;
+  if (remaining <= max_rows) return int(remaining);
+  return int(panel_rows + rest <= max_rows ? panel_rows + rest : panel_rows);
+}
 
 // A vector of neighbouring pixels: where it is seen and where it goes.
 template <class T>
@@ -100,19 +109,20 @@ struct TileTable {
 #if defined(__AVX512F__)
 template <class T, int Vectors>
 using Tiles = TileTable<T, Vectors, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>;
+template <class T>
+using WideTiles = TileTable<T, 3, 1, 2, 3, 4, 5, 6, 7, 8>;
 #else
 template <class T, int Vectors>
 using Tiles = TileTable<T, Vectors, 1, 2, 3, 4, 5, 6>;
-#endif
-// A panel of few rows takes more pixels at a time, to have as many sums under way.
 template <class T>
-using WideTiles = TileTable<T, 4, 1, 2, 3>;
+using WideTiles = TileTable<T, 3, 1, 2, 3, 4>;
+#endif
 
 template <class T>
 void multiply_panel(const TileJob<T>& job, int rows, const Pixels<T>* pixels, int64_t count) {
   int64_t i = 0;
-  if (rows <= 3)
-    for (; i + 4 <= count; i += 4) WideTiles<T>::of_rows[rows](job, pixels + i);
+  if (rows <= panel_rows)
+    for (; i + 3 <= count; i += 3) WideTiles<T>::of_rows[rows](job, pixels + i);
   for (; i + 2 <= count; i += 2) Tiles<T, 2>::of_rows[rows](job, pixels + i);
   if (i < count) Tiles<T, 1>::of_rows[rows](job, pixels + i);
 }
@@ -169,7 +179,7 @@ void convolve(const ConvMap<T>& m) {
       const int64_t first = task % blocks * block_rows, rows = min_of(block_rows, m.rows.count - first);
       if (rows <= 0) continue;
       const int64_t source = (image * m.groups + group) * m.inputs * source_plane;
-      copy_window(m.source + source, m.rows.source, m.columns.source, first * m.rows.step, window, seen.data());
+      if (k > 0) copy_window(m.source + source, m.rows, m.columns.source, first, window, seen.data());
       T* out = m.out + (image * m.groups + group) * m.outputs * out_plane;
       int64_t count = 0;
       for (int64_t row = 0; row < rows; ++row) {

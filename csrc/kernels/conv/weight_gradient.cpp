@@ -16,71 +16,105 @@
 #include "core/threads.hpp"
 #include "kernels/conv/window.hpp"
 #include "kernels/matmul/dot.hpp"
+#include "kernels/matmul/pack.hpp"
 
 namespace extensor::EXTENSOR_ISA {
 namespace {
 
-constexpr int64_t batch_bytes = 160 * 1024;  // what a slice looks at, at a time
-constexpr int64_t longest_chain = 256;       // vectors added up before they go into a float64
+// What a slice looks at, at a time, stays in the second-level cache, the gradients of a tile in the first.
+constexpr int64_t batch_bytes = 320 * 1024, tile_bytes = 16 * 1024;
+constexpr int64_t longest_chain = 256;  // vectors added up before they go into a float64
 constexpr int64_t most_slices = 8;
-constexpr int tile_outputs = 3, tile_taps = 4;
+constexpr int tile_outputs = 4, tile_taps = 3;
 
 template <class T>
 struct Batch {
-  int64_t blocks, rows, across;  // across: vectors in a row of pixels
+  int64_t blocks, lines, across;  // `across` vectors in a line: a row of pixels, or a column
   const T* grad;
-  int64_t grad_block, grad_plane, grad_row;
+  int64_t grad_block, grad_plane, grad_line, grad_step;
   const T* seen;
-  int64_t seen_block, seen_row;
+  int64_t seen_block, seen_line, seen_step;
   Mask<T> last;  // which lanes of a row's last vector exist
+};
+
+// sums[i * step] += the sum of the lanes of value i, for four vectors of floats at once.
+template <class T>
+EXTENSOR_INLINE void add_four_sums(Vec<T> v0, Vec<T> v1, Vec<T> v2, Vec<T> v3, double* sums, int64_t step) {
+  Vec<T> low, high, first, second;
+  interleave_parts(v0, v2, low, high);
+  first = low + high;  // parts of v0 v2 v0 v2
+  interleave_parts(v1, v3, low, high);
+  second = low + high;  // v1 v3 v1 v3
+  interleave_parts(first, second, low, high);
+  T lanes[Vec<T>::lanes];
+  store(lanes, low + high);  // v0 v1 v2 v3 in every part
+  for (int i = 0; i < 4; ++i) {
+    T sum = lanes[i];
+    for (int part = 4; part < Vec<T>::lanes; part += 4) sum += lanes[part + i];
+    sums[i * step] += double(sum);
+  }
+}
+
+template <class T, int Outputs, int Taps>
+struct Sums {
+  Vec<T> acc[Outputs][Taps];
+
+  // What is seen lies across the borders of cache lines: each vector of it is loaded once, the gradients in between.
+  EXTENSOR_INLINE void add(const T* g, int64_t grad_plane, const Vec<T> (&seen)[Taps]) {
+    for (int o = 0; o < Outputs; ++o) {
+      const Vec<T> gv = load(g + o * grad_plane);
+      for (int t = 0; t < Taps; ++t) acc[o][t] = fma(gv, seen[t], acc[o][t]);
+    }
+  }
 };
 
 template <class T, int Outputs, int Taps, bool Partial>
 void add_products(const Batch<T>& batch, const T* grad, const int64_t* offsets, double* sums, int64_t row) {
-  constexpr int lanes = Vec<T>::lanes;
-  Vec<T> acc[Outputs][Taps];
-  for (auto& line : acc)
+  Sums<T, Outputs, Taps> total;
+  for (auto& line : total.acc)
     for (auto& sum : line) sum = Vec<T>(0.0);
+  int64_t offset[Taps];
+  for (int t = 0; t < Taps; ++t) offset[t] = offsets[t];
   for (int64_t block = 0; block < batch.blocks; ++block) {
     const T* g_line = grad + block * batch.grad_block;
     const T* x_line = batch.seen + block * batch.seen_block;
-    for (int64_t r = 0; r < batch.rows; ++r, g_line += batch.grad_row, x_line += batch.seen_row) {
+    for (int64_t line = 0; line < batch.lines; ++line, g_line += batch.grad_line, x_line += batch.seen_line) {
       const T* g = g_line;
       const T* x = x_line;
-      for (int64_t v = Partial ? 1 : 0; v < batch.across; ++v, g += lanes, x += lanes) {
-        Vec<T> gv[Outputs];
-        for (int o = 0; o < Outputs; ++o) gv[o] = load(g + o * batch.grad_plane);
-        for (int t = 0; t < Taps; ++t) {
-          const Vec<T> xv = load(x + offsets[t]);
-          for (int o = 0; o < Outputs; ++o) acc[o][t] = fma(gv[o], xv, acc[o][t]);
-        }
+      Vec<T> seen[Taps];
+      for (int64_t v = Partial ? 1 : 0; v < batch.across; ++v, g += batch.grad_step, x += batch.seen_step) {
+        for (int t = 0; t < Taps; ++t) seen[t] = load(x + offset[t]);
+        total.add(g, batch.grad_plane, seen);
       }
       if (Partial) {  // the gradient is 0 in the lanes that do not exist; what is seen there must not be inf or nan
-        Vec<T> gv[Outputs];
-        for (int o = 0; o < Outputs; ++o) gv[o] = load(g + o * batch.grad_plane);
-        for (int t = 0; t < Taps; ++t) {
-          const Vec<T> xv = keep(batch.last, load(x + offsets[t]));
-          for (int o = 0; o < Outputs; ++o) acc[o][t] = fma(gv[o], xv, acc[o][t]);
-        }
+        for (int t = 0; t < Taps; ++t) seen[t] = keep(batch.last, load(x + offset[t]));
+        total.add(g, batch.grad_plane, seen);
       }
     }
   }
-  for (int o = 0; o < Outputs; ++o)
-    for (int t = 0; t < Taps; ++t) sums[o * row + t] += double(sum_lanes(acc[o][t]));
+  for (int t = 0; t < Taps; ++t) {
+    if constexpr (Outputs == 4 && part_lanes<T> == 4) {
+      add_four_sums(total.acc[0][t], total.acc[1][t], total.acc[2][t], total.acc[3][t], sums + t, row);
+    } else {
+      for (int o = 0; o < Outputs; ++o) sums[o * row + t] += double(sum_lanes(total.acc[o][t]));
+    }
+  }
 }
 
 template <class T>
 using ProductFunction = void (*)(const Batch<T>&, const T*, const int64_t*, double*, int64_t);
-template <class T, bool Partial, int Outputs, int... Taps>
-struct ProductRow {
-  static constexpr ProductFunction<T> of_taps[] = {nullptr, add_products<T, Outputs, Taps, Partial>...};
-};
+
+template <class T, bool Partial, int Taps>
+ProductFunction<T> product_of(int outputs) {
+  static constexpr ProductFunction<T> of_outputs[] = {nullptr, add_products<T, 1, Taps, Partial>, add_products<T, 2, Taps, Partial>,
+                                                      add_products<T, 3, Taps, Partial>, add_products<T, 4, Taps, Partial>};
+  return of_outputs[outputs];
+}
 
 template <class T, bool Partial>
 ProductFunction<T> product_of(int outputs, int taps) {
-  if (outputs == 1) return ProductRow<T, Partial, 1, 1, 2, 3, 4>::of_taps[taps];
-  if (outputs == 2) return ProductRow<T, Partial, 2, 1, 2, 3, 4>::of_taps[taps];
-  return ProductRow<T, Partial, 3, 1, 2, 3, 4>::of_taps[taps];
+  if (taps == 1) return product_of<T, Partial, 1>(outputs);
+  return taps == 2 ? product_of<T, Partial, 2>(outputs) : product_of<T, Partial, 3>(outputs);
 }
 
 // Equal shares instead of full ones and a rest.
@@ -125,11 +159,12 @@ void weight_gradient(const ConvWeightMap<T>& m) {
   // Blocks of rows, and how many of them at a time.
   const Window one_row(m.inputs, m.rows, m.columns, 1, lanes);
   const int64_t row_bytes = (m.inputs * one_row.row_length() * m.rows.step + m.outputs * grad_row) * int64_t(sizeof(T));
-  const int64_t fitting = max_of(1, min_of(batch_bytes / row_bytes, longest_chain / across));
+  const int64_t chain = min_of(longest_chain, tile_bytes / (tile_outputs * vector_bytes));
+  const int64_t fitting = max_of(1, min_of(batch_bytes / row_bytes, chain / across));
   const int64_t parts = ceil_div(m.rows.count, fitting), block_rows = ceil_div(m.rows.count, parts);
   const Window window(m.inputs, m.rows, m.columns, block_rows, lanes);
   const int64_t block_bytes = (window.size() + m.outputs * block_rows * grad_row) * int64_t(sizeof(T));
-  const int64_t together = max_of(1, min_of(batch_bytes / block_bytes, longest_chain / (block_rows * across)));
+  const int64_t together = max_of(1, min_of(batch_bytes / block_bytes, chain / (block_rows * across)));
   const int64_t blocks = m.images * parts;
   const int64_t slices = min_of(most_slices, ceil_div(blocks, together));
   const int64_t slice_blocks = ceil_div(blocks, slices);
@@ -156,8 +191,15 @@ void weight_gradient(const ConvWeightMap<T>& m) {
       for (int64_t first = slice * slice_blocks; first < stop; first += together) {
         Batch<T> batch;
         batch.blocks = min_of(together, stop - first);
-        batch.rows = block_rows, batch.across = across;
-        batch.seen = seen.data(), batch.seen_block = window.size(), batch.seen_row = m.rows.step * window.row_length();
+        batch.seen = seen.data(), batch.seen_block = window.size();
+        batch.lines = block_rows, batch.across = across;
+        batch.grad_line = grad_row, batch.seen_line = m.rows.step * window.row_length();
+        batch.grad_step = batch.seen_step = lanes;
+        if (rest == 0 && across <= 2 && block_rows > 2) {  // the inner loop is not to be too short
+          batch.lines = across, batch.across = block_rows;
+          batch.grad_step = batch.grad_line, batch.seen_step = batch.seen_line;
+          batch.grad_line = batch.seen_line = lanes;
+        }
         if (in_place) {
           batch.grad = m.grad + (first * m.groups + group) * m.outputs * grad_plane;
           batch.grad_block = m.groups * m.outputs * grad_plane;
@@ -165,12 +207,12 @@ void weight_gradient(const ConvWeightMap<T>& m) {
           batch.grad = copied.data();
           batch.grad_block = m.outputs * block_rows * grad_row;
         }
-        batch.grad_row = grad_row, batch.grad_plane = block_rows * grad_row;
+        batch.grad_plane = block_rows * grad_row;
         for (int lane = 0; lane < lanes; ++lane) batch.last.v[lane] = rest == 0 || lane < rest ? -1 : 0;
         for (int64_t b = 0; b < batch.blocks; ++b) {
           const int64_t image = (first + b) / parts, row = (first + b) % parts * block_rows;
           const int64_t channels = image * m.groups + group;
-          copy_window(m.source + channels * m.inputs * source_plane, m.rows.source, m.columns.source, row * m.rows.step, window,
+          copy_window(m.source + channels * m.inputs * source_plane, m.rows, m.columns.source, row, window,
                       seen.data() + b * window.size());
           if (in_place) continue;
           const T* grad = m.grad + channels * m.outputs * grad_plane + row * m.columns.count;

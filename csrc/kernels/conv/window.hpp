@@ -80,20 +80,36 @@ void copy_row(const T* from, int64_t width, const Window& w, T* to) {
     for (int64_t i = before + count; i < w.phase_length; ++i) to[i] = T(0);
     return;
   }
-  for (int64_t phase = 0; phase < w.step; ++phase) {
-    int64_t column = w.first_column + phase;
-    for (int64_t i = 0; i < w.phase_length; ++i, column += w.step)
-      *to++ = column >= 0 && column < width ? from[column] : T(0);
+  for (int64_t phase = 0; phase < w.step; ++phase, to += w.phase_length) {
+    const int64_t column = w.first_column + phase;
+    const int64_t begin = min_of(w.phase_length, column >= 0 ? 0 : ceil_div(-column, w.step));
+    const int64_t end = max_of(begin, min_of(w.phase_length, column >= width ? 0 : ceil_div(width - column, w.step)));
+    const T* first = from + column;
+    for (int64_t i = 0; i < begin; ++i) to[i] = T(0);
+    if (w.step == 2)
+      for (int64_t i = begin; i < end; ++i) to[i] = first[2 * i];
+    else
+      for (int64_t i = begin; i < end; ++i) to[i] = first[w.step * i];
+    for (int64_t i = end; i < w.phase_length; ++i) to[i] = T(0);
   }
 }
 
-// `start`: the source row that the window would begin with if its first tap were not shifted.
+// Whether any tap of any output looks at row r of the window.
+inline bool is_seen(const ConvAxis& rows, int64_t first_row, int64_t r) {
+  if (rows.step == 1) return true;
+  for (int64_t t = 0; t < rows.taps; ++t)
+    if ((r - rows.shift[t] + first_row) % rows.step == 0) return true;
+  return false;
+}
+
+// What the outputs from row `start` of `rows` on see.
 template <class T>
-void copy_window(const T* source, int64_t height, int64_t width, int64_t start, const Window& w, T* to) {
-  for (int64_t channel = 0; channel < w.channels; ++channel, source += height * width) {
+void copy_window(const T* source, const ConvAxis& rows, int64_t width, int64_t start, const Window& w, T* to) {
+  for (int64_t channel = 0; channel < w.channels; ++channel, source += rows.source * width) {
     for (int64_t r = 0; r < w.rows; ++r, to += w.row_length()) {
-      const int64_t row = start + w.first_row + r;
-      if (row >= 0 && row < height) copy_row(source + row * width, width, w, to);
+      if (!is_seen(rows, w.first_row, r)) continue;
+      const int64_t row = start * rows.step + w.first_row + r;
+      if (row >= 0 && row < rows.source) copy_row(source + row * width, width, w, to);
       else std::memset(to, 0, size_t(w.row_length()) * sizeof(T));
     }
   }
