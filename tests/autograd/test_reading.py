@@ -87,6 +87,19 @@ def test_source_takes_a_grad_output_and_leaves_out_what_is_not_needed():
     assert np.array_equal(executed(source)(x, grad_output=g)[0].numpy(), et.vjp(function, x)[1](g)[0].numpy())
 
 
+def test_a_gradient_that_two_inputs_share_has_two_names():
+    """add_backward returns one tensor for both; only the gradient of x grows before that of y is used."""
+
+    def function(x):
+        y = x.tanh()
+        z = x.silu()
+        return (y + x).square().sum() + z.sum()
+
+    x = et.tensor(np.array([0.3, -1.2]))
+    got = executed(et.backward_source(function, x))(x)
+    assert np.array_equal(got[0].numpy(), et.grad(function)(x).numpy())
+
+
 def test_source_refuses_a_large_constant():
     big = et.ones(1000)
     with pytest.raises(ValueError, match=r"\[backward_source\] fn uses a tensor of shape \(1000,\)"):

@@ -361,7 +361,8 @@ class _WritingWalk(Walk):
         self.writer = writer
 
     def gradients(self, node: Node, grad: Any, needs: tuple[bool, ...] | None) -> list[Any]:
-        grads = super().gradients(node, grad, needs)
+        # Each an object of its own, with a name of its own: add_backward may return one tensor for both operands.
+        grads = [None if g is None else g.detach() for g in super().gradients(node, grad, needs)]
         edges = node.edges if needs is None else [e if need else None for e, need in zip(node.edges, needs)]
         self.writer.call_backward(node, grad, needs, edges, grads)
         return grads
