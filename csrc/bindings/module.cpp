@@ -13,11 +13,14 @@ namespace nb = nanobind;
 namespace extensor {
 
 void bind_conv(PyObject* kernels);
+void bind_attention(PyObject* kernels);
 void bind_elementwise(PyObject* kernels);
 void bind_matmul(PyObject* kernels);
 void bind_optim(PyObject* kernels);
 void bind_moving(PyObject* kernels);
 void bind_pooling(PyObject* kernels);
+void bind_norm(PyObject* kernels);
+void bind_recurrent(PyObject* kernels);
 void bind_reduce(PyObject* kernels);
 void bind_softmax(PyObject* kernels);
 bool bind_recorder(PyObject* module);
@@ -40,11 +43,14 @@ NB_MODULE(_native, m) {
 
   nb::dict kernels;
   bind_conv(kernels.ptr());
+  bind_attention(kernels.ptr());
   bind_elementwise(kernels.ptr());
   bind_matmul(kernels.ptr());
   bind_optim(kernels.ptr());
   bind_moving(kernels.ptr());
   bind_pooling(kernels.ptr());
+  bind_norm(kernels.ptr());
+  bind_recurrent(kernels.ptr());
   bind_reduce(kernels.ptr());
   bind_softmax(kernels.ptr());
   m.attr("kernels") = kernels;

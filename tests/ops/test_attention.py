@@ -112,7 +112,7 @@ def test_what_is_hidden_does_not_reach_a_query(bad: float, position: int) -> Non
     calm[1][position] = calm[2][position] = 0.0
     y = et.scaled_dot_product_attention(*map(et.asarray, (q, k, v)), causal=True).numpy()
     right = et.scaled_dot_product_attention(*map(et.asarray, calm), causal=True).numpy()
-    assert y[:position].tolist() == right[:position].tolist()
+    np.testing.assert_allclose(y[:position], right[:position], rtol=1e-12)
     assert np.isnan(y[position:]).any() or bad == -np.inf
     g[position:] = 0.0
     grads = et.scaled_dot_product_attention_backward(
@@ -122,7 +122,7 @@ def test_what_is_hidden_does_not_reach_a_query(bad: float, position: int) -> Non
         *map(et.asarray, (g[:position], q[:position], *calm[1:])), causal=True
     )
     for found, expected in zip(grads[:3], same[:3]):
-        np.testing.assert_array_equal(found.numpy(), expected.numpy())
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-12, atol=1e-14)
 
 
 def test_a_nan_query_does_not_reach_what_it_may_not_see() -> None:
@@ -142,7 +142,7 @@ def test_memory_is_linear() -> None:
     et.scaled_dot_product_attention_backward(g, q, k, v, causal=True)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 60e6
+    assert peak < 30e6
 
 
 @pytest.mark.parametrize("dtype", [et.float16, et.bfloat16])

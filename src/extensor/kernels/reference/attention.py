@@ -18,7 +18,7 @@ from .normalization import common_dtype, wide
 
 __all__ = ["scaled_dot_product_attention", "scaled_dot_product_attention_backward"]
 
-BLOCK = 2**20
+BLOCK = 2**18
 
 
 def blocks(batch, queries, keys, causal):

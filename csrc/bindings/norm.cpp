@@ -1,0 +1,215 @@
+// Normalisation as Python functions.
+#include <initializer_list>
+
+#include "kernels/norm/norm.hpp"
+
+#include "bindings/arguments.hpp"
+#include "bindings/half.hpp"
+
+namespace extensor {
+namespace {
+
+// The arrays of a call, made dense and held until it is over. An argument that is None stays nullptr.
+template <int most>
+class Operands {
+ public:
+  ~Operands() {
+    for (PyArrayObject* array : arrays_) Py_XDECREF(array);
+  }
+  // False if the argument is neither None nor an array of `dtype` that can be read.
+  bool take(int index, PyObject* argument, DType dtype) {
+    if (argument == Py_None) return true;
+    PyArrayObject* array = as_array(argument);
+    if (array == nullptr || dtype_of(array) != dtype || !is_readable(array)) return false;
+    arrays_[index] = dense(argument);
+    if (arrays_[index] == nullptr) PyErr_Clear();
+    return arrays_[index] != nullptr;
+  }
+  template <class T>
+  const T* data(int index) const {
+    return arrays_[index] == nullptr ? nullptr : static_cast<const T*>(PyArray_DATA(arrays_[index]));
+  }
+
+ private:
+  PyArrayObject* arrays_[most] = {};
+};
+
+bool read_flags(PyObject* tuple, bool* flags, Py_ssize_t count) {
+  if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) != count) return false;
+  for (Py_ssize_t i = 0; i < count; ++i) flags[i] = PyTuple_GET_ITEM(tuple, i) == Py_True;
+  return true;
+}
+
+bool read_number(PyObject* object, double& number) {
+  number = PyFloat_AsDouble(object);
+  if (!PyErr_Occurred()) return true;
+  PyErr_Clear();
+  return false;
+}
+
+template <class T>
+T* data_of(PyArrayObject* array) {
+  return array == nullptr ? nullptr : static_cast<T*>(PyArray_DATA(array));
+}
+
+// A tuple of arrays, None for nullptr; takes them over. `made` says whether those that are wanted exist.
+PyObject* results(std::initializer_list<PyArrayObject*> arrays, bool made) {
+  PyObject* tuple = made ? PyTuple_New(Py_ssize_t(arrays.size())) : nullptr;
+  Py_ssize_t i = 0;
+  for (PyArrayObject* array : arrays) {
+    if (tuple == nullptr) Py_XDECREF(array);
+    else PyTuple_SET_ITEM(tuple, i++, array == nullptr ? Py_NewRef(Py_None) : reinterpret_cast<PyObject*>(array));
+  }
+  return tuple;
+}
+
+// layer_norm: x, weight, bias, start, eps.  rms_norm: x, weight, start, eps.
+PyObject* call_rows(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  const bool centre = *kernel_context<bool>(self);
+  if (count != (centre ? 5 : 4)) return not_covered();
+  PyArrayObject* x = as_array(args[0]);
+  if (x == nullptr) return not_covered();
+  const DType dtype = dtype_of(x);
+  if (!is_float(dtype)) return call_widened(call_rows, self, args, count);
+  const long start = read_axis(args[count - 2], PyArray_NDIM(x));
+  Operands<3> operands;
+  double eps;
+  if (start < 0 || !read_number(args[count - 1], eps) || !operands.take(0, args[0], dtype) || !operands.take(1, args[1], dtype) ||
+      (centre && !operands.take(2, args[2], dtype)))
+    return not_covered();
+  PyArrayObject* out = new_array(dtype, PyArray_NDIM(x), PyArray_DIMS(x));
+  if (out == nullptr || PyArray_SIZE(out) == 0) return reinterpret_cast<PyObject*>(out);
+  const int64_t rows = product_of(PyArray_DIMS(x), int(start)), n = PyArray_SIZE(x) / rows;
+  const auto run = [&](auto zero) {
+    using T = decltype(zero);
+    norm_functions<T>().rows({rows, n, operands.data<T>(0), operands.data<T>(1), operands.data<T>(2), eps, centre}, data_of<T>(out));
+  };
+  MaybeReleaseGil unlocked(double(PyArray_SIZE(x)) * norm_ns);
+  if (dtype == DType::float32) run(0.0f);
+  else run(0.0);
+  return reinterpret_cast<PyObject*>(out);
+}
+
+// g, x, weight, start, eps, needs
+PyObject* call_rows_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  const bool centre = *kernel_context<bool>(self);
+  if (count != 6) return not_covered();
+  PyArrayObject* x = as_array(args[1]);
+  if (x == nullptr) return not_covered();
+  const DType dtype = dtype_of(x);
+  if (!is_float(dtype)) return call_widened(call_rows_backward, self, args, count);
+  const long start = read_axis(args[3], PyArray_NDIM(x));
+  Operands<3> operands;
+  double eps;
+  bool needs[3] = {};
+  if (start < 0 || PyArray_SIZE(x) == 0 || !read_number(args[4], eps) || !read_flags(args[5], needs, centre ? 3 : 2) ||
+      !operands.take(0, args[1], dtype) || !operands.take(1, args[2], dtype) || !operands.take(2, args[0], dtype) ||
+      operands.data<char>(2) == nullptr)
+    return not_covered();
+  const int inner = PyArray_NDIM(x) - int(start);
+  const npy_intp* shape = PyArray_DIMS(x);
+  PyArrayObject* grad_x = needs[0] ? new_array(dtype, PyArray_NDIM(x), shape) : nullptr;
+  PyArrayObject* grad_weight = needs[1] ? new_array(dtype, inner, shape + start) : nullptr;
+  PyArrayObject* grad_bias = needs[2] ? new_array(dtype, inner, shape + start) : nullptr;
+  const bool made = (grad_x != nullptr) == needs[0] && (grad_weight != nullptr) == needs[1] && (grad_bias != nullptr) == needs[2];
+  if (made) {
+    const int64_t rows = product_of(shape, int(start)), n = PyArray_SIZE(x) / rows;
+    const auto run = [&](auto zero) {
+      using T = decltype(zero);
+      const RowNorm<T> norm{rows, n, operands.data<T>(0), operands.data<T>(1), nullptr, eps, centre};
+      norm_functions<T>().rows_backward(norm, operands.data<T>(2), data_of<T>(grad_x), data_of<T>(grad_weight), data_of<T>(grad_bias));
+    };
+    MaybeReleaseGil unlocked(double(PyArray_SIZE(x)) * norm_ns * 3);
+    if (dtype == DType::float32) run(0.0f);
+    else run(0.0);
+  }
+  if (centre) return results({grad_x, grad_weight, grad_bias}, made);
+  return results({grad_x, grad_weight}, made);
+}
+
+// A channel is read in pieces of neighbours; very short ones are left to the reference.
+bool covers_channels(PyArrayObject* x) {
+  return x != nullptr && is_float(dtype_of(x)) && PyArray_NDIM(x) > 2 && PyArray_SIZE(x) > 0 &&
+         product_of(PyArray_DIMS(x) + 2, PyArray_NDIM(x) - 2) >= 4;
+}
+
+// x, weight, bias, running_mean, running_var, training, momentum, eps
+PyObject* call_channels(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  PyArrayObject* x = count == 8 ? as_array(args[0]) : nullptr;
+  if (!covers_channels(x)) return not_covered();
+  const DType dtype = dtype_of(x);
+  Operands<5> operands;
+  for (int i = 0; i < 5; ++i)
+    if (!operands.take(i, args[i], dtype)) return not_covered();
+  double momentum, eps;
+  if (!read_number(args[6], momentum) || !read_number(args[7], eps)) return not_covered();
+  const bool training = args[5] == Py_True;
+  const npy_intp* shape = PyArray_DIMS(x);
+  const bool keeps_mean = training && args[3] != Py_None, keeps_var = training && args[4] != Py_None;
+  PyArrayObject* out = new_array(dtype, PyArray_NDIM(x), shape);
+  PyArrayObject* new_mean = keeps_mean ? new_array(dtype, 1, shape + 1) : nullptr;
+  PyArrayObject* new_var = keeps_var ? new_array(dtype, 1, shape + 1) : nullptr;
+  const bool made = out != nullptr && (new_mean != nullptr) == keeps_mean && (new_var != nullptr) == keeps_var;
+  if (made) {
+    const auto run = [&](auto zero) {
+      using T = decltype(zero);
+      const ChannelNorm<T> norm{shape[0], shape[1], product_of(shape + 2, PyArray_NDIM(x) - 2), operands.data<T>(0), operands.data<T>(1),
+                                operands.data<T>(2), operands.data<T>(3), operands.data<T>(4), training, momentum, eps};
+      norm_functions<T>().channels(norm, data_of<T>(out), data_of<T>(new_mean), data_of<T>(new_var));
+    };
+    MaybeReleaseGil unlocked(double(PyArray_SIZE(x)) * norm_ns * 2);
+    if (dtype == DType::float32) run(0.0f);
+    else run(0.0);
+  }
+  if (made && !training) {
+    new_mean = reinterpret_cast<PyArrayObject*>(Py_NewRef(args[3]));
+    new_var = reinterpret_cast<PyArrayObject*>(Py_NewRef(args[4]));
+  }
+  return results({out, new_mean, new_var}, made);
+}
+
+// g, g_mean, g_var, x, weight, running_mean, running_var, training, momentum, eps, needs
+PyObject* call_channels_backward(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  PyArrayObject* x = count == 11 ? as_array(args[3]) : nullptr;
+  if (!covers_channels(x)) return not_covered();
+  const DType dtype = dtype_of(x);
+  Operands<7> operands;
+  for (int i = 0; i < 7; ++i)
+    if (!operands.take(i, args[i], dtype)) return not_covered();
+  double momentum, eps;
+  bool needs[3];
+  if (!read_number(args[8], momentum) || !read_number(args[9], eps) || !read_flags(args[10], needs, 3)) return not_covered();
+  const npy_intp* shape = PyArray_DIMS(x);
+  PyArrayObject* grad_x = needs[0] ? new_array(dtype, PyArray_NDIM(x), shape) : nullptr;
+  PyArrayObject* grad_weight = needs[1] ? new_array(dtype, 1, shape + 1) : nullptr;
+  PyArrayObject* grad_bias = needs[2] ? new_array(dtype, 1, shape + 1) : nullptr;
+  const bool made = (grad_x != nullptr) == needs[0] && (grad_weight != nullptr) == needs[1] && (grad_bias != nullptr) == needs[2];
+  if (made) {
+    const auto run = [&](auto zero) {
+      using T = decltype(zero);
+      const ChannelNorm<T> norm{shape[0], shape[1], product_of(shape + 2, PyArray_NDIM(x) - 2), operands.data<T>(3), operands.data<T>(4),
+                                nullptr, operands.data<T>(5), operands.data<T>(6), args[7] == Py_True, momentum, eps};
+      norm_functions<T>().channels_backward(norm, operands.data<T>(0), operands.data<T>(1), operands.data<T>(2), data_of<T>(grad_x),
+                                            data_of<T>(grad_weight), data_of<T>(grad_bias));
+    };
+    MaybeReleaseGil unlocked(double(PyArray_SIZE(x)) * norm_ns * 3);
+    if (dtype == DType::float32) run(0.0f);
+    else run(0.0);
+  }
+  return results({grad_x, grad_weight, grad_bias}, made);
+}
+
+constexpr bool centres = true, keeps_mean = false;
+
+}  // namespace
+
+void bind_norm(PyObject* kernels) {
+  add_kernel(kernels, "layer_norm", call_rows, &centres);
+  add_kernel(kernels, "layer_norm_backward", call_rows_backward, &centres);
+  add_kernel(kernels, "rms_norm", call_rows, &keeps_mean);
+  add_kernel(kernels, "rms_norm_backward", call_rows_backward, &keeps_mean);
+  add_kernel(kernels, "batch_norm", call_channels);
+  add_kernel(kernels, "batch_norm_backward", call_channels_backward);
+}
+
+}  // namespace extensor

@@ -1,0 +1,54 @@
+// Attention, a block of queries at a time: memory is linear in the lengths of the sequences.
+#pragma once
+
+#include <cstdint>
+
+#include "core/isa.hpp"
+
+namespace extensor {
+
+// Dense q [batch, queries, features], k [batch, keys, features], v [batch, keys, values]; all elements finite.
+// The mask, if any, is boolean (`allowed`) or added to the scores (`added`, of T); its strides count elements and are
+// 0 where it is repeated.
+template <class T>
+struct Attention {
+  int64_t batch, queries, keys, features, values;
+  const T* q;
+  const T* k;
+  const T* v;
+  const uint8_t* allowed;
+  const T* added;
+  const int64_t* mask_offsets;  // one per batch element
+  int64_t mask_row, mask_column;
+  bool causal;
+  double scale;
+};
+
+template <class T>
+struct AttentionFunctions {
+  bool (*is_finite)(const T* x, int64_t count);
+  void (*forward)(const Attention<T>&, T* out);
+  // Gradients that are not wanted are nullptr.
+  void (*backward)(const Attention<T>&, const T* g, T* grad_q, T* grad_k, T* grad_v);
+};
+
+struct AttentionTable {
+  AttentionFunctions<float> float32;
+  AttentionFunctions<double> float64;
+};
+EXTENSOR_PER_ISA(const AttentionTable& attention_table())
+
+template <class T>
+const AttentionFunctions<T>& attention_functions() {
+  const AttentionTable& table = EXTENSOR_SELECT(attention_table)();
+  if constexpr (sizeof(T) == 4) return table.float32;
+  else return table.float64;
+}
+
+// Rough time of the forward; the backward takes about three times as long.
+template <class T>
+double attention_ns(const Attention<T>& a) {
+  return double(a.batch) * double(a.queries) * double(a.keys) * (double(a.features + a.values) * sizeof(T) / 180.0 + 1.0);
+}
+
+}  // namespace extensor

@@ -1,0 +1,228 @@
+// Compiled once per instruction set.
+//
+// Sums are added up in float64. A mean is subtracted in two parts, the nearest number of the format and what is left
+// of it, so that a large mean does not swallow a small variance.
+#include "kernels/norm/norm.hpp"
+
+#include "core/memory.hpp"
+#include "core/threads.hpp"
+#include "kernels/softmax/rows.hpp"
+
+namespace extensor::EXTENSOR_ISA {
+namespace {
+
+// The lanes that do not exist become 0.
+template <class T>
+EXTENSOR_INLINE Vec<T> existing(Vec<T> value, int64_t count) {
+  if (count == Vec<T>::lanes) return value;
+  T lanes[Vec<T>::lanes];
+  store(lanes, value);
+  return load_first(lanes, count);
+}
+
+// A mean as a number of the format and the rest.
+template <class T>
+struct Centre {
+  Vec<T> high, low;
+  explicit Centre(double mean) : high(double(T(mean))), low(mean - double(T(mean))) {}
+  EXTENSOR_INLINE Vec<T> operator()(Vec<T> x) const { return (x - high) - low; }
+};
+
+// 1. the mean (or 0)  2. the mean square around it  3. one over the root
+template <class T>
+EXTENSOR_INLINE double row_mean(const RowNorm<T>& norm, const T* x) {
+  if (!norm.centre) return 0;
+  return sum_vectors<T>(norm.n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA { return load_first(x + i, count); }) / double(norm.n);
+}
+
+template <class T>
+EXTENSOR_INLINE double row_inverse(const RowNorm<T>& norm, const T* x, const Centre<T>& centred) {
+  const double squares = sum_vectors<T>(norm.n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
+    const Vec<T> c = centred(load_first(x + i, count));
+    return existing(c * c, count);
+  });
+  return 1 / __builtin_sqrt(squares / double(norm.n) + norm.eps);
+}
+
+template <class T>
+void rows(const RowNorm<T>& norm, T* y) {
+  const int64_t n = norm.n;
+  parallel_for(norm.rows, double(n) * norm_ns + 10, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* x = norm.x + r * n;
+      const Centre<T> centred(row_mean(norm, x));
+      const Vec<T> inverse(row_inverse(norm, x, centred));
+      for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
+        Vec<T> value = centred(load_first(x + i, count)) * inverse;
+        if (norm.weight != nullptr) value = value * load_first(norm.weight + i, count);
+        if (norm.bias != nullptr) value = value + load_first(norm.bias + i, count);
+        store_first(y + r * n + i, value, count);
+      });
+    }
+  });
+}
+
+// One row: dx = (h - mean(h) - u mean(h u)) / s with h = dy weight and u = (x - mean) / s; adds to the sums of weight and bias.
+template <class T>
+EXTENSOR_INLINE void backward_row(const RowNorm<T>& norm, const T* x, const T* g, T* grad_x, double* weight_sums, double* bias_sums) {
+  const int64_t n = norm.n;
+  const Centre<T> centred(row_mean(norm, x));
+  const double inverse_value = row_inverse(norm, x, centred);
+  const Vec<T> inverse(inverse_value);
+  const auto scaled = [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
+    const Vec<T> h = load_first(g + i, count);
+    return norm.weight == nullptr ? h : h * load_first(norm.weight + i, count);
+  };
+  if (grad_x != nullptr) {
+    const double sum = !norm.centre ? 0 : sum_vectors<T>(n, scaled);
+    const double along = sum_vectors<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
+      return scaled(i, count) * (centred(load_first(x + i, count)) * inverse);
+    });
+    const Vec<T> mean_h(sum / double(n)), mean_hu(along / double(n));
+    for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
+      const Vec<T> u = centred(load_first(x + i, count)) * inverse;
+      store_first(grad_x + i, (scaled(i, count) - mean_h - u * mean_hu) * inverse, count);
+    });
+  }
+  if (weight_sums != nullptr)
+    for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
+      add_to_sums(weight_sums + i, load_first(g + i, count) * (centred(load_first(x + i, count)) * inverse));
+    });
+  if (bias_sums != nullptr)
+    for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA { add_to_sums(bias_sums + i, load_first(g + i, count)); });
+}
+
+template <class T>
+void rows_backward(const RowNorm<T>& norm, const T* g, T* grad_x, T* grad_weight, T* grad_bias) {
+  constexpr int64_t most_parts = 32;
+  const int64_t n = norm.n, padded = (n + Vec<T>::lanes - 1) / Vec<T>::lanes * Vec<T>::lanes;
+  Chunks chunks = plan_chunks(norm.rows, double(n) * norm_ns * 3 + 20);
+  const int64_t smallest = (norm.rows + most_parts - 1) / most_parts;
+  if (chunks.size < smallest) chunks.size = smallest;
+  chunks.count = (norm.rows + chunks.size - 1) / chunks.size;
+  const bool sums = grad_weight != nullptr || grad_bias != nullptr;
+  const size_t bytes = sums ? size_t(chunks.count * 2 * padded) * sizeof(double) : 0;
+  double* parts = sums ? static_cast<double*>(acquire_buffer(bytes)) : nullptr;
+  parallel_chunks(norm.rows, chunks, [&](int64_t begin, int64_t end) {
+    double* mine = parts == nullptr ? nullptr : parts + begin / chunks.size * 2 * padded;
+    for (int64_t i = 0; mine != nullptr && i < 2 * padded; ++i) mine[i] = 0;
+    for (int64_t r = begin; r < end; ++r)
+      backward_row(norm, norm.x + r * n, g + r * n, grad_x == nullptr ? nullptr : grad_x + r * n,
+                   grad_weight == nullptr ? nullptr : mine, grad_bias == nullptr ? nullptr : mine + padded);
+  });
+  for (int64_t i = 0; sums && i < n; ++i) {
+    double weight = 0, bias = 0;
+    for (int64_t c = 0; c < chunks.count; ++c) weight += parts[c * 2 * padded + i], bias += parts[c * 2 * padded + padded + i];
+    if (grad_weight != nullptr) grad_weight[i] = T(weight);
+    if (grad_bias != nullptr) grad_bias[i] = T(bias);
+  }
+  if (sums) recycle_buffer(parts, bytes);
+}
+
+// Sums over one channel, around `shift`: of the distances d, of d^2, and with a gradient of g and g d.
+struct ChannelSums {
+  double d = 0, dd = 0, g = 0, gd = 0;
+};
+
+template <class T, bool with_gradient>
+EXTENSOR_INLINE ChannelSums channel_sums(const ChannelNorm<T>& norm, int64_t channel, const T* g, double shift) {
+  constexpr int parts = Vec<T>::lanes / Vec<double>::lanes;
+  const Vec<double> centre(shift);
+  Vec<double> d_sum(0.0), dd_sum(0.0), g_sum(0.0), gd_sum(0.0);
+  for (int64_t b = 0; b < norm.batch; ++b) {
+    const int64_t at = (b * norm.channels + channel) * norm.inner;
+    for_each_vector<T>(norm.inner, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
+      const Vec<T> x = load_first(norm.x + at + i, count, T(shift));
+      Vec<T> grad(0.0);
+      if constexpr (with_gradient) grad = load_first(g + at + i, count);
+      for (int part = 0; part < parts; ++part) {
+        const Vec<double> d = widened_part(x, part) - centre;
+        d_sum = d_sum + d, dd_sum = fma(d, d, dd_sum);
+        if constexpr (with_gradient) {
+          const Vec<double> wide = widened_part(grad, part);
+          g_sum = g_sum + wide, gd_sum = fma(wide, d, gd_sum);
+        }
+      }
+    });
+  }
+  return {fold_lanes<Add>(d_sum), fold_lanes<Add>(dd_sum), fold_lanes<Add>(g_sum), fold_lanes<Add>(gd_sum)};
+}
+
+// body(at, count): the vectors of one channel.
+template <class T, class Body>
+EXTENSOR_INLINE void for_each_in_channel(const ChannelNorm<T>& norm, int64_t channel, const Body& body) {
+  for (int64_t b = 0; b < norm.batch; ++b) {
+    const int64_t at = (b * norm.channels + channel) * norm.inner;
+    for_each_vector<T>(norm.inner, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA { body(at + i, count); });
+  }
+}
+
+template <class T>
+void channels(const ChannelNorm<T>& norm, T* y, T* new_mean, T* new_var) {
+  const int64_t n = norm.batch * norm.inner;
+  parallel_for(norm.channels, double(n) * norm_ns * 2 + 50, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      double mean, var;
+      if (norm.training) {
+        const double shift = double(norm.x[c * norm.inner]);
+        const ChannelSums sums = channel_sums<T, false>(norm, c, nullptr, shift);
+        const double off = sums.d / double(n), squares = sums.dd - sums.d * off;
+        mean = shift + off, var = squares / double(n);
+        if (var < 0) var = 0;
+        if (new_mean != nullptr) new_mean[c] = T((1 - norm.momentum) * double(norm.running_mean[c]) + norm.momentum * mean);
+        if (new_var != nullptr)
+          new_var[c] = T((1 - norm.momentum) * double(norm.running_var[c]) + norm.momentum * (var * double(n) / double(n - 1)));
+      } else {
+        mean = double(norm.running_mean[c]), var = double(norm.running_var[c]);
+      }
+      const Centre<T> centred(mean);
+      const double weight = norm.weight == nullptr ? 1.0 : double(norm.weight[c]);
+      const Vec<T> scale(weight / __builtin_sqrt(var + norm.eps)), bias(norm.bias == nullptr ? 0.0 : double(norm.bias[c]));
+      for_each_in_channel(norm, c, [&](int64_t at, int64_t count) EXTENSOR_INLINE_LAMBDA {
+        store_first(y + at, fma(centred(load_first(norm.x + at, count)), scale, bias), count);
+      });
+    }
+  });
+}
+
+// dx = along_g g + along_x (x - mean) + rest
+template <class T>
+void channels_backward(const ChannelNorm<T>& norm, const T* g, const T* g_mean, const T* g_var, T* grad_x, T* grad_weight, T* grad_bias) {
+  const int64_t n = norm.batch * norm.inner;
+  parallel_for(norm.channels, double(n) * norm_ns * 3 + 50, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      const double shift = norm.training ? double(norm.x[c * norm.inner]) : double(norm.running_mean[c]);
+      const ChannelSums sums = channel_sums<T, true>(norm, c, g, shift);
+      const double off = norm.training ? sums.d / double(n) : 0.0, mean = shift + off;
+      double var = norm.training ? (sums.dd - sums.d * off) / double(n) : double(norm.running_var[c]);
+      if (norm.training && var < 0) var = 0;
+      const double inverse = 1 / __builtin_sqrt(var + norm.eps), along = sums.gd - off * sums.g;  // along: sum of g (x - mean)
+      if (grad_weight != nullptr) grad_weight[c] = T(along * inverse);
+      if (grad_bias != nullptr) grad_bias[c] = T(sums.g);
+      if (grad_x == nullptr) continue;
+      const double scale = (norm.weight == nullptr ? 1.0 : double(norm.weight[c])) * inverse;
+      double along_x = 0, rest = 0;
+      if (norm.training) {
+        along_x = -scale * inverse * inverse * along / double(n) + 2 * norm.momentum * double(g_var[c]) / double(n - 1);
+        rest = (norm.momentum * double(g_mean[c]) - scale * sums.g) / double(n);
+      }
+      const Centre<T> centred(mean);
+      const Vec<T> by_g(scale), by_x(along_x), plus(rest);
+      for_each_in_channel(norm, c, [&](int64_t at, int64_t count) EXTENSOR_INLINE_LAMBDA {
+        Vec<T> value = load_first(g + at, count) * by_g;
+        if (norm.training) value = fma(centred(load_first(norm.x + at, count)), by_x, value) + plus;
+        store_first(grad_x + at, value, count);
+      });
+    }
+  });
+}
+
+}  // namespace
+
+const NormTable& norm_table() {
+  static constexpr NormTable table = {{rows<float>, rows_backward<float>, channels<float>, channels_backward<float>},
+                                      {rows<double>, rows_backward<double>, channels<double>, channels_backward<double>}};
+  return table;
+}
+
+}  // namespace extensor::EXTENSOR_ISA

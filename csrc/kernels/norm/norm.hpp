@@ -1,0 +1,61 @@
+// Normalisation over rows (layer, RMS) and over channels (batch), and the gradients.
+#pragma once
+
+#include <cstdint>
+
+#include "core/isa.hpp"
+
+namespace extensor {
+
+// Rows of n neighbours. `centre` is false for the RMS norm, which keeps the mean. Absent operands are nullptr.
+template <class T>
+struct RowNorm {
+  int64_t rows, n;
+  const T* x;
+  const T* weight;
+  const T* bias;
+  double eps;
+  bool centre;
+};
+
+// Channels of a dense [batch, channels, inner] tensor. Without training, mean and variance are given.
+template <class T>
+struct ChannelNorm {
+  int64_t batch, channels, inner;
+  const T* x;
+  const T* weight;
+  const T* bias;
+  const T* running_mean;
+  const T* running_var;
+  bool training;
+  double momentum, eps;
+};
+
+template <class T>
+struct NormFunctions {
+  void (*rows)(const RowNorm<T>&, T* y);
+  // grad_x may be nullptr; so may grad_weight and grad_bias (n values each).
+  void (*rows_backward)(const RowNorm<T>&, const T* g, T* grad_x, T* grad_weight, T* grad_bias);
+  // new_mean and new_var (one value per channel) may be nullptr.
+  void (*channels)(const ChannelNorm<T>&, T* y, T* new_mean, T* new_var);
+  void (*channels_backward)(const ChannelNorm<T>&, const T* g, const T* g_mean, const T* g_var, T* grad_x, T* grad_weight,
+                            T* grad_bias);
+};
+
+struct NormTable {
+  NormFunctions<float> float32;
+  NormFunctions<double> float64;
+};
+EXTENSOR_PER_ISA(const NormTable& norm_table())
+
+template <class T>
+const NormFunctions<T>& norm_functions() {
+  const NormTable& table = EXTENSOR_SELECT(norm_table)();
+  if constexpr (sizeof(T) == 4) return table.float32;
+  else return table.float64;
+}
+
+// Rough time of one element, forward and back.
+constexpr double norm_ns = 0.5;
+
+}  // namespace extensor

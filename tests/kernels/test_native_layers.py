@@ -1,0 +1,173 @@
+"""The native kernels of normalisation, attention and the LSTM: equal to the reference, the same bits on any thread count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import extensor as et
+from extensor.kernels import KERNELS
+
+NAMES = [
+    "layer_norm", "layer_norm_backward", "rms_norm", "rms_norm_backward", "batch_norm", "batch_norm_backward",
+    "scaled_dot_product_attention", "scaled_dot_product_attention_backward", "lstm_sequence", "lstm_sequence_backward",
+]  # fmt: skip
+pytestmark = pytest.mark.skipif(
+    KERNELS["layer_norm"].native is None, reason="the native core is not installed"
+)
+
+TOLERANCE = {np.float64: (1e-11, 1e-12), np.float32: (2e-5, 2e-5)}
+
+
+def calls(name: str, dtype: Any) -> Iterator[tuple[Any, ...]]:
+    """Arguments of the kernel: lengths below, at and above the width of vectors, blocks and chunks; layouts; absent operands."""
+    rng = np.random.default_rng(23)
+
+    def draw(*shape: int) -> np.ndarray:
+        return rng.standard_normal(shape).astype(dtype)
+
+    def strided(*shape: int) -> np.ndarray:
+        return np.repeat(draw(*shape), 2, -1)[..., ::2]
+
+    kind = name.removesuffix("_backward")
+    back = name != kind
+    if kind in ("layer_norm", "rms_norm"):
+        count = 3 if kind == "layer_norm" else 2
+        for rows, n in ((1, 1), (3, 7), (5, 8), (70, 33), (300, 128), (2, 1000)):
+            for weight in (draw(n), None):
+                x = 3 + draw(rows, n)
+                if back:
+                    yield draw(rows, n), x, weight, 1, 1e-5, (True, weight is not None, count == 3)[:count]
+                else:
+                    yield (x, weight, *([draw(n)] if count == 3 else []), 1, 1e-5)
+        x = strided(4, 5, 6)
+        yield (
+            (strided(4, 5, 6), x, draw(5, 6), 1, 0.1, (True,) * count)
+            if back
+            else (x, draw(5, 6), *([None] if count == 3 else []), 1, 0.1)
+        )
+    elif kind == "batch_norm":
+        for shape in ((2, 3, 4), (3, 5, 7, 5), (8, 16, 16, 16)):
+            n = shape[1]
+            for training in (True, False):
+                x, w, mean, var = 3 + draw(*shape), draw(n), draw(n), draw(n) ** 2 + dtype(0.5)
+                if back:
+                    yield (
+                        draw(*shape),
+                        draw(n),
+                        draw(n),
+                        x,
+                        w,
+                        mean,
+                        var,
+                        training,
+                        0.3,
+                        1e-5,
+                        (True, True, True),
+                    )
+                else:
+                    yield x, w, draw(n), mean, var, training, 0.3, 1e-5
+        if not back:
+            yield strided(2, 3, 4), None, None, None, None, True, 0.1, 1e-5
+    elif kind == "scaled_dot_product_attention":
+        for batch, length, keys, d, e in (
+            ((), 1, 1, 1, 1),
+            ((2,), 5, 7, 4, 3),
+            ((2, 3), 130, 130, 16, 16),
+            ((), 600, 600, 8, 8),
+        ):
+            for causal in (False, True):
+                for mask in (
+                    None,
+                    rng.random((length, keys)) < 0.7,
+                    draw(*batch, length, keys),
+                    draw(1, keys),
+                ):
+                    operands = (
+                        draw(*batch, length, d),
+                        draw(*batch, keys, d),
+                        draw(*batch, keys, e),
+                        mask,
+                        causal,
+                        0.4,
+                    )
+                    yield (
+                        (draw(*batch, length, e), *operands, (True, True, True, False)) if back else operands
+                    )
+        hidden = np.zeros((5, 5), bool)
+        q, k, v = (np.swapaxes(draw(2, 4, 5), -1, -2) for _ in range(3))
+        yield (
+            (draw(2, 5, 4), q, k, v, hidden, False, 1.0, (True, False, True, False))
+            if back
+            else (q, k, v, hidden, False, 1.0)
+        )
+    else:
+        for steps, batch, inputs, h in ((1, 1, 1, 1), (3, 2, 3, 5), (6, 33, 20, 16)):
+            for reverse in (False, True):
+                for biased in (True, False):
+                    bias = [draw(4 * h), draw(4 * h)] if biased else [None, None]
+                    args = (
+                        draw(steps, batch, inputs),
+                        draw(batch, h),
+                        draw(batch, h),
+                        draw(4 * h, inputs),
+                        draw(4 * h, h),
+                        *bias,
+                    )
+                    if back:
+                        hidden, _ = KERNELS["lstm_sequence"].reference(*args, reverse)
+                        yield (
+                            draw(steps, batch, h),
+                            draw(batch, h),
+                            *args,
+                            hidden,
+                            reverse,
+                            (*[True] * 5, biased, biased),
+                        )
+                    else:
+                        yield *args, reverse
+
+
+def several(result: Any) -> tuple[Any, ...]:
+    return result if isinstance(result, tuple) else (result,)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", NAMES)
+def test_equal_to_the_reference(name: str, dtype: Any) -> None:
+    kernel, (rtol, atol) = KERNELS[name], TOLERANCE[dtype]
+    for args in calls(name, dtype):
+        found = kernel.native(*args)
+        assert found is not NotImplemented
+        for native, reference in zip(several(found), several(kernel.reference(*args)), strict=True):
+            assert (native is None) == (reference is None)
+            if native is not None:
+                assert (native.shape, native.dtype) == (reference.shape, reference.dtype)
+                scale = max(1.0, float(np.abs(reference).max(initial=0.0)))
+                np.testing.assert_allclose(native, reference, rtol=rtol, atol=atol * scale)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_bits_on_any_number_of_threads(name: str) -> None:
+    before = et.get_num_threads()
+    try:
+        for args in calls(name, np.float32):
+            results = []
+            for threads in (1, 2, 3, 4):
+                et.set_num_threads(threads)
+                results.append([r.tobytes() for r in several(KERNELS[name].native(*args)) if r is not None])
+            assert all(result == results[0] for result in results)
+    finally:
+        et.set_num_threads(before)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_attention_leaves_what_is_not_finite_to_the_reference(bad: float) -> None:
+    x = np.ones((3, 4), np.float32)
+    for position in range(3):
+        args = [x, x, x]
+        args[position] = np.where(np.arange(12).reshape(3, 4) == 11, np.float32(bad), x)
+        assert KERNELS["scaled_dot_product_attention"].native(*args, None, True, 1.0) is NotImplemented
