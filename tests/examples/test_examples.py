@@ -28,6 +28,11 @@ def test_mlp_by_hand_learns_the_hill(capsys: pytest.CaptureFixture[str]) -> None
     assert "step     0" in capsys.readouterr().out
 
 
+def test_conv_net_by_hand_learns_the_stripes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert load("conv_net_by_hand").train(60) > 0.95
+    assert "step   40" in capsys.readouterr().out
+
+
 def test_custom_loss_backward(capsys: pytest.CaptureFixture[str]) -> None:
     module = load("custom_loss_backward")
     slope, offset = module.fit()
