@@ -157,6 +157,19 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
         small_run.fit(tmp_path / "file" / "run")
 
 
+def test_the_best_validation_is_remembered(tmp_path: Path) -> None:
+    options: dict[str, Any] = {
+        "monitor_mode": "max",
+        "validate_every": 2,
+    }  # the loss falls, so the first is the highest
+    small_run.fit(tmp_path / "whole", callbacks=[Crash(-1)], **options)
+    with pytest.raises(ConnectionError):
+        small_run.fit(tmp_path / "broken", callbacks=[Crash(10)], **options)
+    small_run.fit(tmp_path / "broken", resume=True, callbacks=[Crash(-1)], **options)
+    assert train.load_weights(tmp_path / "whole" / "best.safetensors")[1]["step"] == "2"
+    assert_same_run(tmp_path / "broken", tmp_path / "whole")
+
+
 def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path: Path, undisturbed: Path) -> None:
     with pytest.raises(ConnectionError):
         small_run.fit(tmp_path, callbacks=[Crash(11)])

@@ -29,6 +29,13 @@ class Table(Dataset):
         columns: the names of the columns of ``inputs``.
         target: the name of the target column, or None.
         classes: the names of the classes; None where the targets are quantities.
+
+    Example:
+        See :func:`read_csv`, which makes tables.
+
+        >>> from extensor.data import Dataset, Table
+        >>> issubclass(Table, Dataset)
+        True
     """
 
     columns: tuple[str, ...]

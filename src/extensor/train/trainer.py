@@ -224,7 +224,7 @@ class Trainer:
             self._out.display = display_for(self.display)
             self._out.display.start(self._total_steps(run), self.step - self._fit_began_at[0], epochs)
             interrupts = stack.enter_context(noticing_interrupts())
-            self._loop(run, resumed, interrupts)
+            self._loop(run, interrupts)
         return history
 
     def evaluate(self, batches: Iterable[Any]) -> dict[str, Any]:
@@ -261,12 +261,10 @@ class Trainer:
 
     # The loop
 
-    def _loop(self, run: _Fit, resumed: bool, interrupts: Interrupts) -> None:
+    def _loop(self, run: _Fit, interrupts: Interrupts) -> None:
         self.model.train()
         for callback in self.callbacks:
             callback.on_fit_start(self)
-        if resumed:
-            self._after_step(run)  # what was still due when the checkpoint was written
         while not self._is_over(run, interrupts):
             for batches in _groups(run.train, self.accumulate):
                 self._train_step(batches)
