@@ -67,29 +67,25 @@ template <class T>
 EXTENSOR_INLINE void backward_row(const RowNorm<T>& norm, const T* x, const T* g, T* grad_x, double* weight_sums, double* bias_sums) {
   const int64_t n = norm.n;
   const Centre<T> centred(row_mean(norm, x));
-  const double inverse_value = row_inverse(norm, x, centred);
-  const Vec<T> inverse(inverse_value);
+  const Vec<T> inverse(row_inverse(norm, x, centred));
   const auto scaled = [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
     const Vec<T> h = load_first(g + i, count);
     return norm.weight == nullptr ? h : h * load_first(norm.weight + i, count);
   };
+  double sum = 0, along = 0;
   if (grad_x != nullptr) {
-    const double sum = !norm.centre ? 0 : sum_vectors<T>(n, scaled);
-    const double along = sum_vectors<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
+    if (norm.centre) sum = sum_vectors<T>(n, scaled);
+    along = sum_vectors<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
       return scaled(i, count) * (centred(load_first(x + i, count)) * inverse);
     });
-    const Vec<T> mean_h(sum / double(n)), mean_hu(along / double(n));
-    for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-      const Vec<T> u = centred(load_first(x + i, count)) * inverse;
-      store_first(grad_x + i, (scaled(i, count) - mean_h - u * mean_hu) * inverse, count);
-    });
   }
-  if (weight_sums != nullptr)
-    for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-      add_to_sums(weight_sums + i, load_first(g + i, count) * (centred(load_first(x + i, count)) * inverse));
-    });
-  if (bias_sums != nullptr)
-    for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA { add_to_sums(bias_sums + i, load_first(g + i, count)); });
+  const Vec<T> mean_h(sum / double(n)), mean_hu(along / double(n));
+  for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
+    const Vec<T> u = centred(load_first(x + i, count)) * inverse;
+    if (grad_x != nullptr) store_first(grad_x + i, (scaled(i, count) - mean_h - u * mean_hu) * inverse, count);
+    if (weight_sums != nullptr) add_to_sums(weight_sums + i, load_first(g + i, count) * u);
+    if (bias_sums != nullptr) add_to_sums(bias_sums + i, load_first(g + i, count));
+  });
 }
 
 template <class T>
