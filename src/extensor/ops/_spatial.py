@@ -13,7 +13,7 @@ Padding = tuple[int, int, int, int]
 
 
 def as_pair(function: str, name: str, value: Any, least: int, count: int = 2) -> tuple[int, ...]:
-    """One int for all ``count`` directions, or one for each; none below ``least``."""
+    """One int for all ``count`` directions, or one for each; none below ``least`` or beyond a C int."""
     found = as_ints(function, name, value)
     if len(found) == 1:
         found *= count
@@ -22,6 +22,8 @@ def as_pair(function: str, name: str, value: Any, least: int, count: int = 2) ->
         raise ValueError(f"[{function}] {name} must be {wanted}, got {describe(value)}")
     if min(found) < least:
         raise ValueError(f"[{function}] {name} must be at least {least}, got {describe(value)}")
+    if max(found) >= 2**31:
+        raise ValueError(f"[{function}] {name} must be less than 2**31, got {describe(value)}")
     return found
 
 
