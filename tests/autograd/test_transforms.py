@@ -146,6 +146,16 @@ def test_half_precision_second_order_keeps_its_dtype():
         ),
         (lambda: et.jvp(lambda x: x, (et.ones(2),), (et.ones(3),)), ValueError, r"\[jvp\] tangents"),
         (
+            lambda: et.hvp(lambda x: x, et.ones(2), et.ones(2)),
+            ValueError,
+            r"^\[hvp\] fn must return a scalar",
+        ),
+        (lambda: et.hvp(lambda x: x.sum(), et.ones(2), et.ones(3)), ValueError, r"^\[hvp\] a gradient has"),
+        (lambda: et.hvp(3, et.ones(2), et.ones(2)), TypeError, r"^\[hvp\] fn must be a function"),
+        (lambda: et.hessian(lambda x: x)(et.ones(2)), ValueError, r"^\[hessian\] fn must return a scalar"),
+        (lambda: et.hessian(lambda x: x.sum(), 2)(et.ones(2)), ValueError, r"^\[hessian\] argnums 2"),
+        (lambda: et.jacobian(lambda x: 3)(et.ones(2)), TypeError, r"^\[jacobian\] fn must return tensors"),
+        (
             lambda: et.jvp(lambda x: x, et.ones(2), et.ones(2)),
             TypeError,
             r"\[jvp\] primals and tangents must be tuples",

@@ -204,7 +204,11 @@ def grad(
         12.0
     """
     _callable("grad", fn)
-    both = _value_and_grad("grad", fn, argnums, has_aux)
+    return _grad("grad", fn, argnums, has_aux)
+
+
+def _grad(name: str, fn: Callable[..., Any], argnums: Any, has_aux: bool = False) -> Callable[..., Any]:
+    both = _value_and_grad(name, fn, argnums, has_aux)
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
         value, found = both(*args, **kwargs)
@@ -223,16 +227,22 @@ def vjp(fn: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., tuple
         [2.0, 40.0]
     """
     _callable("vjp", fn)
-    sources = Sources("vjp", primals)
+    return _vjp("vjp", fn, primals)
+
+
+def _vjp(
+    name: str, fn: Callable[..., Any], primals: Sequence[Any]
+) -> tuple[Any, Callable[..., tuple[Any, ...]]]:
+    sources = Sources(name, primals)
     with transforming():
         out = fn(*sources.trees)
     outputs = list(leaves(out))
     if not outputs:
-        raise TypeError(f"[vjp] fn must return tensors, got {describe(out)}")
+        raise TypeError(f"[{name}] fn must return tensors, got {describe(out)}")
 
     def pullback(grad_output: Any) -> tuple[Any, ...]:
         return tuple(
-            sources.rebuild(sources.walk(outputs, _cotangents("vjp", outputs, grad_output), retain=True))
+            sources.rebuild(sources.walk(outputs, _cotangents(name, outputs, grad_output), retain=True))
         )
 
     return (out if _nesting.depth or sources.outer else _detached(out)), pullback
@@ -298,17 +308,23 @@ def jacobian(fn: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callab
         [[2.0, 0.0], [0.0, 4.0]]
     """
     _callable("jacobian", fn)
+    return _jacobian("jacobian", fn, argnums)
 
+
+def _jacobian(name: str, fn: Callable[..., Any], argnums: Any) -> Callable[..., Any]:
     def derivatives(*args: Any, **kwargs: Any) -> Any:
-        positions = _argnums("jacobian", argnums, len(args))
+        positions = _argnums(name, argnums, len(args))
 
         def of_arguments(*values: Any) -> Any:
             return fn(*_with(args, positions, values), **kwargs)
 
-        sources = Sources("jacobian", [args[i] for i in positions])
+        sources = Sources(name, [args[i] for i in positions])
         with transforming():
             out = of_arguments(*sources.trees)
-        create = sources.must_record(list(leaves(out)), [])
+        outputs = list(leaves(out))
+        if not outputs:
+            raise TypeError(f"[{name}] fn must return tensors, got {describe(out)}")
+        create = sources.must_record(outputs, [])
 
         def rows(output: ExTensor) -> Any:
             pulled = []
@@ -344,7 +360,7 @@ def hessian(fn: Callable[..., Any], argnums: int = 0) -> Callable[..., Any]:
         [[6.0, 0.0], [0.0, 12.0]]
     """
     _callable("hessian", fn)
-    return jacobian(grad(fn, argnums), argnums)
+    return _jacobian("hessian", _grad("hessian", fn, argnums), argnums)
 
 
 def hvp(fn: Callable[..., Any], x: Any, v: Any) -> Any:
@@ -355,4 +371,5 @@ def hvp(fn: Callable[..., Any], x: Any, v: Any) -> Any:
         >>> et.hvp(lambda x: (x ** 3).sum(), et.tensor([1.0, 2.0]), et.tensor([1.0, 1.0])).tolist()
         [6.0, 12.0]
     """
-    return vjp(grad(fn), x)[1](v)[0]
+    _callable("hvp", fn)
+    return _vjp("hvp", _grad("hvp", fn, 0), (x,))[1](v)[0]
