@@ -21,6 +21,7 @@ PAIRS = [
     Pair(
         "embedding", _embedding,
         ties("a row that repeats", Case(np.array([1, 1, 0]), np.zeros((3, 1))), [[1.0], [2.0], [0.0]])
+        + ties("a nan in the table", Case(np.array([0]), np.array([[float("nan")], [1.0]])), [[1.0], [0.0]])
         + ties("the padding row", Case(np.array([1, 1, 0]), np.zeros((3, 1)), padding_idx=1), [[1.0], [0.0], [0.0]]),
     )
 ]  # fmt: skip

@@ -80,7 +80,7 @@ PAIRS = [
         ties("groups of one element, eps=1", Case(_ROW, 2, eps=1.0), [[0.0, 0.0]], None, None)
         + ties("a nan stays in its group", Case(np.array([[NAN, 1.0, 2.0, 2.0]]), 2, eps=1.0), [[NAN, NAN, 0.0, 0.0]], None, None),
     ),
-    Pair("instance_norm", _instance, ties("a constant channel, eps=1", Case(np.ones((1, 1, 3)), eps=1.0), np.zeros((1, 1, 3)), None, None)),
+    Pair("instance_norm", _instance, ties("a constant channel, eps=1", Case(np.ones((1, 1, 3)), eps=1.0), np.zeros((1, 1, 3)), None, None) + ties("a nan stays in its channel", Case(np.array([[[NAN, 1.0], [2.0, 2.0]]]), eps=1.0), [[[NAN, NAN], [0.0, 0.0]]], None, None)),
     Pair(
         "batch_norm", _batch,
         ties("a constant channel, eps=1, no statistics kept", Case(_FLAT.T, None, None, None, None, True, eps=1.0), np.zeros((2, 1)), None, None)

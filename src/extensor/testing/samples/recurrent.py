@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..registry import Case, Domain, Draw, Pair, ties
+from ..registry import Case, Domain, Draw, Edge, Pair, ties
 
 INF, NAN = float("inf"), float("nan")
 SMALL = Domain(-1.0, 1.0)
@@ -62,6 +62,13 @@ def _relu_sequences(draw: Draw) -> Iterator[Case]:
 
 _ONE, _ZERO = np.ones((1, 1)), np.zeros((1, 1))
 
+
+def _nan(gates: int, states: int, steps: tuple[int, ...]) -> tuple[Edge, ...]:
+    """A nan in x reaches everything: each gradient depends on every gate."""
+    x, weight = np.full((*steps, 1, 1), NAN), np.ones((gates, 1))
+    return (Edge("a nan in x", Case(x, *[_ONE] * states, weight, weight)),)
+
+
 PAIRS = [
     Pair(
         "rnn_cell", _relu_cells,
@@ -71,13 +78,15 @@ PAIRS = [
     ),
     Pair(
         "gru_cell", _cells(3, 1),
-        ties("an update gate that is shut keeps h", Case(_ONE, _ONE, np.array([[0.0], [200.0], [0.0]]), np.zeros((3, 1))), _ZERO, _ONE, np.zeros((3, 1)), np.zeros((3, 1)), None, None),
+        ties("an update gate that is shut keeps h", Case(_ONE, _ONE, np.array([[0.0], [200.0], [0.0]]), np.zeros((3, 1))), _ZERO, _ONE, np.zeros((3, 1)), np.zeros((3, 1)), None, None)
+        + _nan(3, 1, ()),
     ),
     Pair(
         "lstm_cell", _cells(4, 2),
-        ties("gates that are shut", Case(_ONE, _ONE, _ONE, np.full((4, 1), -200.0), np.zeros((4, 1))), _ZERO, _ZERO, _ZERO, np.zeros((4, 1)), np.zeros((4, 1)), None, None),
+        ties("gates that are shut", Case(_ONE, _ONE, _ONE, np.full((4, 1), -200.0), np.zeros((4, 1))), _ZERO, _ZERO, _ZERO, np.zeros((4, 1)), np.zeros((4, 1)), None, None)
+        + _nan(4, 2, ()),
     ),
-    Pair("rnn_sequence", _relu_sequences),
-    Pair("gru_sequence", _sequences(3, 1)),
-    Pair("lstm_sequence", _sequences(4, 2)),
+    Pair("rnn_sequence", _relu_sequences, _nan(1, 1, (1,))),
+    Pair("gru_sequence", _sequences(3, 1), _nan(3, 1, (1,))),
+    Pair("lstm_sequence", _sequences(4, 2), _nan(4, 2, (1,))),
 ]  # fmt: skip
