@@ -121,6 +121,7 @@ class LiveDisplay(Display):
             TextColumn("left", style="dim"),
             TimeRemainingColumn(compact=True),
             console=self._console,
+            transient=True,  # the lines of the epochs stay
             expand=True,
         )
         self._task: Any = None
