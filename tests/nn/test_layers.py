@@ -183,7 +183,7 @@ ACTIVATIONS: list[tuple[nn.Module, Callable[[Any], Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("layer", "function"), ACTIVATIONS, ids=lambda v: repr(v)[:30])
+@pytest.mark.parametrize(("layer", "function"), ACTIVATIONS, ids=[repr(layer) for layer, _ in ACTIVATIONS])
 def test_activations(layer: nn.Module, function: Callable[[Any], Any]) -> None:
     x = t(4, 3, 5) * 4
     same(layer, (x,), function(x))

@@ -19,7 +19,7 @@ from extensor.testing.samples import PAIRS
 FUNCTIONS = {
     name.removeprefix("extensor."): function
     for name, function in public_functions().items()
-    if not name.startswith(("extensor.testing.", "extensor.optim."))
+    if not name.startswith(("extensor.data.", "extensor.optim.", "extensor.testing.", "extensor.train."))
 }
 
 EITHER = (TypeError, ValueError)

@@ -12,8 +12,8 @@ import numpy as np
 from extensor.graph import Fused, Op
 
 MODULES = [
-    "extensor", "extensor.init", "extensor.models", "extensor.nn", "extensor.optim", "extensor.optim.functional",
-    "extensor.random", "extensor.testing",
+    "extensor", "extensor.data", "extensor.init", "extensor.models", "extensor.nn", "extensor.optim", "extensor.optim.functional",
+    "extensor.random", "extensor.testing", "extensor.train",
 ]  # fmt: skip
 
 

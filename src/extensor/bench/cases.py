@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -172,15 +173,10 @@ def _softmax(libraries: dict[str, ModuleType]) -> Iterator[Case]:
             return _with_torch(libraries, {"extensor": lambda: et.cross_entropy(*tensors)}, with_torch)
 
         for name in ("softmax", "log_softmax"):
-            yield Case("softmax", name, size, lambda a=name, s=shape: make(a, s), bytes_moved=8.0 * n)  # type: ignore[misc]
-            yield Case(
-                "softmax",
-                f"{name}_backward",
-                size,
-                lambda a=name, s=shape: make_backward(a, s),
-                bytes_moved=12.0 * n,  # type: ignore[misc]
-            )
-        yield Case("softmax", "cross_entropy", size, lambda s=shape: make_loss(s), bytes_moved=4.0 * n)  # type: ignore[misc]
+            yield Case("softmax", name, size, partial(make, name, shape), bytes_moved=8.0 * n)
+            backward = partial(make_backward, name, shape)
+            yield Case("softmax", f"{name}_backward", size, backward, bytes_moved=12.0 * n)
+        yield Case("softmax", "cross_entropy", size, partial(make_loss, shape), bytes_moved=4.0 * n)
 
 
 def _torch_last_axis(torch: Any, name: str, x: np.ndarray) -> Run:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 __all__ = ["Timing", "best_times", "compare", "table"]
@@ -65,7 +65,7 @@ def _calls_for(run: Callable[[], Any], seconds: float) -> int:
     return max(1, int(seconds / once))
 
 
-def table(rows: list[tuple[str, ...]]) -> str:
+def table(rows: Sequence[tuple[str, ...]]) -> str:
     """Rows under a header as a Markdown table that also reads well in a terminal; numbers to the right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
 

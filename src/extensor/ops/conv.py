@@ -317,9 +317,14 @@ def _conv1d_formula(
     needs: Needs = ALL,
 ) -> ConvGradients:
     how = _convolution("conv1d_backward", x.shape, weight.shape, stride, padding, dilation, groups)
-    options = {"stride": (1, *how.stride), "dilation": (1, *how.dilation), "groups": groups, "needs": needs}
+    options: dict[str, Any] = {
+        "stride": (1, *how.stride),
+        "dilation": (1, *how.dilation),
+        "groups": groups,
+        "needs": needs,
+    }
     whole = pad(x, how.margins)
-    found = conv2d_backward(_image(g), _image(whole), _image(weight), **options)
+    found: Any = conv2d_backward(_image(g), _image(whole), _image(weight), **options)
     before = how.padding[0][0]
     return ConvGradients(
         reshape(found.grad_x, whole.shape)[:, :, before : before + x.shape[2]] if needs[0] else None,

@@ -120,7 +120,7 @@ def _samples_setup(
     lr: float,
 ) -> Setup:
     train, test = samples
-    config = {
+    config: dict[str, Any] = {
         "model": model,
         "data": None if path is None else str(path),
         "seed": seed,

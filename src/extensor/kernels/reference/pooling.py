@@ -16,6 +16,9 @@ __all__ = [
 ]  # fmt: skip
 
 
+Pair = tuple[int, ...]
+
+
 def extended(x, window, stride, padding, size, fill):
     """``x`` with a margin of ``fill`` that every window fits into."""
     margins = [
@@ -79,7 +82,9 @@ def max_pool2d_backward(g, x, window, stride, padding, size):
     return fold(piece, x.shape, window, stride, padding, size).astype(g.dtype)
 
 
-def divisors(shape, window, stride, padding, size, count_include_pad):
+def divisors(
+    shape: Pair, window: Pair, stride: Pair, padding: Pair, size: Pair, count_include_pad: bool
+) -> np.ndarray:
     """By what each sum is divided: the elements of the window on the image, or on the image and its padding."""
     counts = []
     for n, k, s, p, m in zip(shape[2:], window, stride, padding, size):
@@ -101,7 +106,7 @@ def avg_pool2d_backward(g, shape, window, stride, padding, size, count_include_p
     return fold(lambda i, j: share, shape, window, stride, padding, size).astype(g.dtype)
 
 
-def cells(length, count):
+def cells(length: int, count: int) -> list[tuple[int, int]]:
     """Where the ``count`` cells of an axis begin and end; neighbours overlap where the length does not divide."""
     return [(i * length // count, -(-(i + 1) * length // count)) for i in range(count)]
 
