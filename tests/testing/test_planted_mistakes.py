@@ -145,9 +145,9 @@ def abs_with_one_at_zero(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     return et.where(x >= 0, grad_output, -grad_output)
 
 
-def exp_that_assumes_contiguous_memory(grad_output: ExTensor, output: ExTensor) -> ExTensor:
-    flat = output.numpy().ravel(order="K") * grad_output.numpy().ravel(order="K")
-    return et.asarray(flat.reshape(output.shape))
+def square_that_assumes_contiguous_memory(grad_output: ExTensor, x: ExTensor) -> ExTensor:
+    flat = 2 * x.numpy().ravel(order="K") * grad_output.numpy().ravel(order="K")
+    return et.asarray(flat.reshape(x.shape))
 
 
 def sin_that_writes_to_its_argument(grad_output: ExTensor, x: ExTensor) -> ExTensor:
@@ -198,7 +198,7 @@ MISTAKES: list[tuple[str, Callable[..., Any], str]] = [
     ("relu", relu_with_zero_for_nan, "at the edge"),
     ("relu", relu_with_a_broken_tail, "the same point alone has"),
     ("abs", abs_with_one_at_zero, "at the edge"),
-    ("exp", exp_that_assumes_contiguous_memory, "not contiguous"),
+    ("square", square_that_assumes_contiguous_memory, "not contiguous"),
     ("sin", sin_that_writes_to_its_argument, "must be pure"),
     ("cos", cos_only_right_in_float64, "the float64 result is"),
     ("concatenate", concatenate_with_gradients_in_reverse, "grad_tensors[0]"),
