@@ -5,12 +5,11 @@
 import importlib as _importlib
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from . import init, nn, optim, random
+from . import init, random
 from .autograd import *
 from .config import *
 from .dtypes import *
 from .errors import AnomalyError, GraphError, OutOfBoundsError
-from .nn import seed
 from .ops.activation import *
 from .ops.arithmetic import *
 from .ops.attention import *
@@ -40,7 +39,6 @@ from .ops.shape import *
 from .ops.softmax import *
 from .ops.sorting import *
 from .ops.trigonometric import *
-from .optim import clip_grad_norm, clip_grad_value, sgd_step
 from .tensor import ExTensor, asarray, from_dlpack, tensor
 from .version import __version__
 
@@ -133,10 +131,18 @@ __all__ = [
     "init", "nn", "optim", "random",
 ]  # fmt: skip
 
-if not _TYPE_CHECKING:
+if _TYPE_CHECKING:
+    from . import nn, optim
+    from .nn import seed
+    from .optim import clip_grad_norm, clip_grad_value, sgd_step
+else:
+    # The upper floors load when they are first used; what they define at the top, with them.
+    _LATER = dict.fromkeys(("bench", "data", "models", "nn", "optim", "testing", "train"))
+    _LATER |= {"seed": "nn", "clip_grad_norm": "optim", "clip_grad_value": "optim", "sgd_step": "optim"}
 
     def __getattr__(name: str) -> object:
-        """The upper floors load when they are first used."""
-        if name in ("data", "models", "testing", "train"):
-            return _importlib.import_module(f"{__name__}.{name}")
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        home = _LATER[name]
+        module = _importlib.import_module(f"{__name__}.{home or name}")
+        return getattr(module, name) if home else module

@@ -25,6 +25,7 @@ formula (the same mathematics in differentiable functions) is recorded instead; 
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import os
@@ -432,6 +433,13 @@ def _run_directly(op: Any, records: bool, kept: Any, targets: Any, results: Any)
         op.run_directly(native, records, kept, targets, op.plain, tensors, results)
 
 
+def _defaults(fn: Callable[..., Any]) -> dict[str, Any]:
+    """The parameters of a function that have defaults, in order."""
+    names = fn.__code__.co_varnames[: fn.__code__.co_argcount]
+    values = fn.__defaults__ or ()
+    return {**dict(zip(names[len(names) - len(values) :], values)), **(fn.__kwdefaults__ or {})}
+
+
 def _plain_scalars(defaults: dict[str, Any]) -> tuple[float, ...] | None:
     """The options of a plain call as the kernel's numbers; None where one is not a number."""
     scalars = []
@@ -599,14 +607,17 @@ class Fused(OpBase):
         self.formula = formula
         self.plain = plain
         _dress(self, fn)
-        self.signature = inspect.signature(fn)
-        parameters = self.signature.parameters.values()
-        scalars = _plain_scalars({p.name: p.default for p in parameters if p.default is not p.empty})
+        scalars = _plain_scalars(_defaults(fn))
         results = fn.__globals__.get(fn.__annotations__["return"])
         if plain is not None:
             _run_directly(self, False, (), (), results)
         elif scalars is not None:
             self.run_natively(self.__name__, False, (), (), scalars, results)
+
+    @functools.cached_property
+    def signature(self) -> inspect.Signature:
+        """Of the function; read when a call is first recorded, because reading 150 of them would slow the import."""
+        return inspect.signature(self.fn)
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The call as it is defined; plain elementwise calls are run natively instead (see OpBase)."""

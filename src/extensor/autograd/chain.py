@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from ..graph import Branch, Node
@@ -11,12 +10,19 @@ from ..tensor import ExTensor
 __all__ = ["Call", "recorded_calls"]
 
 
-@dataclass
 class Call:
-    """One box of the graph: a recorded call, or a leaf tensor."""
+    """One box of the graph: a recorded call, or a leaf tensor.
 
-    edge: Any  # the Node, or the leaf tensor
-    inputs: list[int] = field(default_factory=list)  # positions in the list of calls
+    Attributes:
+        edge: the node, or the leaf tensor.
+        inputs: positions of its inputs in the list of calls.
+    """
+
+    __slots__ = ("edge", "inputs")
+
+    def __init__(self, edge: Any, inputs: list[int]) -> None:
+        self.edge = edge
+        self.inputs = inputs
 
     @property
     def is_leaf(self) -> bool:
