@@ -25,7 +25,6 @@ formula (the same mathematics in differentiable functions) is recorded instead; 
 
 from __future__ import annotations
 
-import functools
 import inspect
 import itertools
 import os
@@ -607,6 +606,7 @@ class Fused(OpBase):
         self.formula = formula
         self.plain = plain
         _dress(self, fn)
+        self._signature: inspect.Signature | None = None
         scalars = _plain_scalars(_defaults(fn))
         results = fn.__globals__.get(fn.__annotations__["return"])
         if plain is not None:
@@ -614,10 +614,12 @@ class Fused(OpBase):
         elif scalars is not None:
             self.run_natively(self.__name__, False, (), (), scalars, results)
 
-    @functools.cached_property
+    @property
     def signature(self) -> inspect.Signature:
         """Of the function; read when a call is first recorded, because reading 150 of them would slow the import."""
-        return inspect.signature(self.fn)
+        if self._signature is None:
+            self._signature = inspect.signature(self.fn)
+        return self._signature
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The call as it is defined; plain elementwise calls are run natively instead (see OpBase)."""
