@@ -260,6 +260,14 @@ def test_second_derivative_of_prod_with_zeros(zeros: int) -> None:
         np.testing.assert_allclose((grad[0] if isinstance(grad, tuple) else grad).numpy(), expected[i])
 
 
+def test_second_derivative_of_prod_needs_memory_like_its_input() -> None:
+    """Thousands of elements: a table of all pairs, and of their gradients, would not fit."""
+    rng = np.random.default_rng(0)
+    x, v = rng.uniform(0.9, 1.1, 4001), rng.normal(size=4001)
+    found = et.hvp(et.prod, et.asarray(x), et.asarray(v)).numpy()
+    np.testing.assert_allclose(found, x.prod() / x * ((v / x).sum() - v / x), rtol=1e-9)
+
+
 def test_second_derivative_of_std_at_equal_elements_is_finite() -> None:
     x = et.tensor([2.0, 2.0, 2.0])
     second = et.autograd.grad(lambda x: (et.autograd.grad(et.std)(x) * et.tensor([1.0, 2.0, 3.0])).sum())(x)

@@ -390,16 +390,25 @@ def prod(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     return _reduce("prod", kernels.prod, x, axis, keepdims)
 
 
+def _products_of_others(x: ExTensor) -> ExTensor:
+    """For every element the product of the others on the last axis, from pairs of pairs: no division, no n x n."""
+    n = x.shape[-1]
+    if n <= 1:
+        return ExTensor(np.ones(x.shape, x.dtype))
+    if n % 2:
+        x = x.pad([(0, 0)] * (x.ndim - 1) + [(0, 1)], constant_values=1)
+    pairs = x.reshape((*x.shape[:-1], x.shape[-1] // 2, 2))
+    above = _products_of_others(pairs[..., 0] * pairs[..., 1])
+    return (above.unsqueeze(-1) * pairs[..., ::-1]).reshape(x.shape)[..., :n]
+
+
 @on_tensors(2)
 def _prod_formula(g: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
-    """Row i of an n x n matrix holds all elements but the i-th, so no division meets a zero."""
     axes = as_axes("reduction", axis, x.ndim)
     kept = [i for i in range(x.ndim) if i not in axes]
     order = (*kept, *axes)
-    n = _count(x.shape, axis)
     moved = x.transpose(order)
-    rows = moved.reshape((*(x.shape[i] for i in kept), 1, n))
-    others = prod(where(ExTensor(np.eye(n, dtype=bool)), 1.0, rows), -1)
+    others = _products_of_others(moved.reshape((*(x.shape[i] for i in kept), _count(x.shape, axis))))
     nans = np.isnan(x._array).any(axes, keepdims=True)
     poison = ExTensor(np.where(nans, np.nan, 1.0).astype(x.dtype))
     return (
@@ -412,8 +421,6 @@ def prod_backward(grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdim
     """Gradient of :func:`prod`, exact with any number of zeros; a nan makes its whole slice nan.
 
     dx_i = dy * prod_{j != i} x_j
-
-    The gradient of this gradient builds the n x n products of all elements but one.
 
     Args:
         grad_output: the gradient of the product.
