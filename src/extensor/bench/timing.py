@@ -24,9 +24,12 @@ class Timing(NamedTuple):
 
 
 def compare(
-    contestants: dict[str, Callable[[], Any]], rounds: int = 60, seconds: float = 0.004
+    contestants: dict[str, Callable[[], Any]], rounds: int = 60, seconds: float = 0.004, pause: float = 0.0
 ) -> dict[str, Timing]:
-    """Time every contestant in ``rounds`` rounds of about ``seconds`` each, in turn."""
+    """Time every contestant in ``rounds`` rounds of about ``seconds`` each, in turn.
+
+    Before each turn nothing runs for ``pause`` seconds: the threads of the one before may still be waiting for work.
+    """
     counts = {name: _calls_for(run, seconds) for name, run in contestants.items()}
     times: dict[str, list[float]] = {name: [] for name in contestants}
     enabled = gc.isenabled()
@@ -35,6 +38,7 @@ def compare(
         for _ in range(rounds):
             for name, run in contestants.items():
                 count = counts[name]
+                time.sleep(pause)
                 start = time.perf_counter()
                 for _ in range(count):
                     run()
