@@ -236,6 +236,10 @@ def test_what_a_folder_holds(tmp_path: Path) -> None:
     assert [r["step"] for r in steps] == [2, 4, 6, 8]
     assert set(steps[0]) == {"kind", "step", "epoch", "loss", "lr", "grad_norm", "samples_per_second"}
     assert [r["step"] for r in records if r["kind"] == "layers"] == [3, 6, 9]
+    assert (records[0]["kind"], records[-1]["kind"], records[-1]["stopped"]) == ("begin", "end", "finished")
+    assert records[0]["total_steps"] == 9
+    assert records[0]["optimizer"]["name"] == "SGD"
+    assert records[0]["loss"] == "cross_entropy"
     assert [r["val_loss"] for r in records if r["kind"] == "epoch"]
     assert [p.name for p in train.Checkpoints(tmp_path / "checkpoints").files()] == [
         "step-000000009.safetensors",

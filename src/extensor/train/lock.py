@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .whole_files import clear_errors
 
-__all__ = ["FolderInUseError", "locked"]
+__all__ = ["FolderInUseError", "is_locked", "locked"]
 
 
 class FolderInUseError(RuntimeError):
@@ -41,3 +41,18 @@ def locked(function: str, folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a run is writing to the folder now."""
+    try:
+        descriptor = os.open(folder / ".lock", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

@@ -11,7 +11,7 @@ from typing import Any
 from ..data import DamagedFileError
 from .whole_files import clear_errors
 
-__all__ = ["Log", "read_log"]
+__all__ = ["Log", "read_log", "scan_log"]
 
 
 def _finite(value: Any) -> Any:
@@ -72,6 +72,32 @@ class Log:
             self._file.close()
 
 
+def scan_log(path: Any) -> tuple[list[dict[str, Any]], list[str]]:
+    """The records of a log that can be read, and a sentence about each line that cannot.
+
+    A last line that was not finished (a run that was killed, or that is being written) is neither.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+    """
+    try:
+        lines = Path(path).read_bytes().split(b"\n")
+    except FileNotFoundError:
+        raise FileNotFoundError(f"[read_log] there is no file {path}") from None
+    records, problems = [], []
+    for number, line in enumerate(lines[:-1], start=1):  # what follows the last newline is not finished
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            problems.append(f"{path}, line {number} is no JSON: {error}")
+            continue
+        if isinstance(record, dict):
+            records.append(record)
+        else:
+            problems.append(f"{path}, line {number} is no record")
+    return records, problems
+
+
 def read_log(path: Any) -> list[dict[str, Any]]:
     """The records of a log. A last line that was not finished (a run that was killed) is left out.
 
@@ -85,17 +111,7 @@ def read_log(path: Any) -> list[dict[str, Any]]:
         Traceback (most recent call last):
         FileNotFoundError: [read_log] there is no file log.jsonl
     """
-    try:
-        lines = Path(path).read_bytes().split(b"\n")
-    except FileNotFoundError:
-        raise FileNotFoundError(f"[read_log] there is no file {path}") from None
-    records = []
-    for number, line in enumerate(lines[:-1], start=1):  # what follows the last newline is not finished
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DamagedFileError(f"[read_log] {path}, line {number} is no JSON: {error}") from None
-        if not isinstance(record, dict):
-            raise DamagedFileError(f"[read_log] {path}, line {number} is no record")
-        records.append(record)
+    records, problems = scan_log(path)
+    if problems:
+        raise DamagedFileError(f"[read_log] {problems[0]}")
     return records

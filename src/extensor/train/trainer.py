@@ -30,6 +30,7 @@ from .metrics import Metric
 from .outputs import Outputs
 from .random_state import get_random_state, set_random_state
 from .running import Running
+from .settings import settings_of, time_of_day
 from .tensorboard import EventWriter
 from .weights import save_weights
 from .whole_files import remove_unfinished, write_whole
@@ -221,10 +222,15 @@ class Trainer:
                 self._window = {"loss": 0.0, "steps": 0}
                 self._begin_counting()
             run = _Fit(train, validation, length, epochs is not None, history)
+            self._log_beginning(run, resumed)
             self._out.display = display_for(self.display)
             self._out.display.start(self._total_steps(run), self.step - self._fit_began_at[0], epochs)
             interrupts = stack.enter_context(noticing_interrupts())
-            self._loop(run, interrupts)
+            try:
+                self._loop(run, interrupts)
+            except FloatingPointError as error:
+                self._log_end(str(error))
+                raise
         return history
 
     def evaluate(self, batches: Iterable[Any]) -> dict[str, Any]:
@@ -355,6 +361,9 @@ class Trainer:
         record = {"kind": "step", "step": self.step, "epoch": self.epoch}
         record |= {"loss": self._window["loss"] / self._window["steps"], "lr": lr}
         record |= {} if norm is None else {"grad_norm": norm}
+        metrics = {name: value for name, value in self._epoch_running.values().items() if name != "loss"}
+        so_far = {name: value for name, value in metrics.items() if isinstance(value, (int, float))}
+        record |= {"epoch_so_far": so_far} if so_far else {}
         self._out.write(record | {"samples_per_second": speed})
         self._window = {"loss": 0.0, "steps": 0}
 
@@ -393,6 +402,7 @@ class Trainer:
         self._checkpoint(run)
         if run.history.stopped != "interrupted":
             self._save_weights("model.safetensors", {})
+        self._log_end(run.history.stopped)
         for callback in self.callbacks:
             callback.on_fit_end(self)
         if run.history.stopped != "finished":
@@ -407,6 +417,21 @@ class Trainer:
         self._epoch_running = Running(self.metrics)
         self._samples_since = 0
         self._clock = time.monotonic()
+
+    # What frames the log; not for the event files, which hold numbers alone
+
+    def _log_beginning(self, run: _Fit, resumed: bool) -> None:
+        if self._out.log is None:
+            return
+        record = {"kind": "resume" if resumed else "begin", **self._position(), "at": time_of_day()}
+        record["total_steps"] = self._fit_began_at[0] + self._total_steps(run)
+        settings = {} if resumed else settings_of(self.optimizer, self.loss, self.schedule)
+        self._out.log.write(record | settings)
+        self._out.log.flush()
+
+    def _log_end(self, reason: str) -> None:
+        if self._out.log is not None:
+            self._out.log.write({"kind": "end", **self._position(), "at": time_of_day(), "stopped": reason})
 
     # Validation and records
 
@@ -470,7 +495,6 @@ class Trainer:
         self._out.log = Log(log_path, length)
         if found is not None:
             history.records += [r for r in read_log(log_path) if r["kind"] in ("epoch", "validation")]
-            self._out.write({"kind": "resume", **self._position()})
         elif self.config is not None:
             write_whole("fit", self.folder / "config.json", [json.dumps(self.config, indent=2).encode()])
         if self.tensorboard:
