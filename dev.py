@@ -6,6 +6,7 @@
     python3 dev.py pure        the whole test suite on the package without the native core
     python3 dev.py sanitize address|undefined|thread
                                the kernel tests on a native core built with that sanitizer
+    python3 dev.py docs        the documentation site, in site/; `docs serve` shows it while you write
     python3 dev.py wheel       a source distribution and a wheel, in dist/
 
 Each command keeps its environment in .venv* and its objects in build/, so a second run is quick.
@@ -178,6 +179,15 @@ def sanitize(rest: list[str]) -> int:
     return show([*fixed, environment.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests], env)
 
 
+def docs(rest: list[str]) -> int:
+    environment = developer("docs")
+    mkdocs = [environment.python, "-m", "mkdocs", *(rest or ["build", "--strict", "--quiet"])]
+    code = show(mkdocs, {"NO_MKDOCS_2_WARNING": "1"})  # a notice about the future of MkDocs
+    if not code and not rest:
+        print("  site/index.html")
+    return code
+
+
 def wheel(rest: list[str]) -> int:
     environment = Environment(".venv", "dev")
     run(
@@ -190,7 +200,7 @@ def wheel(rest: list[str]) -> int:
 
 
 def main() -> int:
-    commands = {command.__name__: command for command in (demo, test, pure, sanitize, wheel)}
+    commands = {command.__name__: command for command in (demo, test, pure, sanitize, docs, wheel)}
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

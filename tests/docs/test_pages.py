@@ -1,20 +1,87 @@
-"""The Python blocks of every page run from top to bottom."""
+"""What the pages show is true: Python blocks run from top to bottom and print what the page says, commands exist."""
 
 from __future__ import annotations
 
+import contextlib
+import doctest
+import io
 import re
+import shlex
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 
-DOCS = Path(__file__).parents[2] / "docs"
-PAGES = [path for path in sorted(DOCS.rglob("*.md")) if "```python" in path.read_text(encoding="utf-8")]
+from extensor.cli import main
+
+ROOT = Path(__file__).parents[2]
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
+BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```', re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
-def test_the_blocks_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def blocks(page: Path) -> list[tuple[str, str, str]]:
+    """Language, title and text of the fenced blocks of a page."""
+    return BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+def commands(page: Path) -> list[list[str]]:
+    """The ``extensor`` commands of the shell blocks of a page, as words."""
+    lines = [line for kind, _, text in blocks(page) if kind == "sh" for line in text.splitlines()]
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("extensor ")]
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT).with_suffix(""))
+
+
+def run_python(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Run the blocks of a page in one namespace, in the working folder; compare what it says they print."""
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    printed = ""
+    for number, (kind, title, text) in enumerate(blocks(page), 1):
+        place = f"{page.name}, block {number}"
+        if kind == "python":
+            if title:
+                Path(title).write_text(text)
+            with contextlib.redirect_stdout(io.StringIO()) as output:
+                exec(compile(text, place, "exec"), namespace)
+            printed = output.getvalue()
+        elif title == "prints":
+            flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+            assert doctest.OutputChecker().check_output(text, printed, flags), (
+                f"{place} says otherwise: {printed}"
+            )
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if any(b[0] == "python" for b in blocks(p))], ids=name)
+def test_python_blocks(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
-    namespace: dict[str, object] = {}
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    for number, block in enumerate(blocks, 1):
-        exec(compile(block, f"{page.name}, block {number}", "exec"), namespace)
+    run_python(page, capsys)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if commands(p)], ids=name)
+def test_commands_parse(page: Path) -> None:
+    context = click.Context(main)
+    for words in commands(page):
+        command = main.get_command(context, words[0])
+        assert command, f"there is no command {words[0]}"
+        inner = click.Context(command)
+        given, rest, _ = command.make_parser(inner).parse_args(words[1:])
+        assert not rest, f"extensor {shlex.join(words)}: {rest} is too much"
+        for parameter in command.params:
+            if parameter.name in given and not isinstance(parameter.type, click.Path):
+                parameter.type_cast_value(inner, given[parameter.name])
+
+
+@pytest.mark.parametrize("page", [ROOT / "docs/start.md", ROOT / "docs/adding.md"], ids=name)
+def test_commands_do_what_the_page_says(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_python(page, capsys)
+    for words in commands(page):
+        result = CliRunner().invoke(main, words)
+        assert result.exit_code == 0, f"extensor {shlex.join(words)}: {result.output}"

@@ -1,0 +1,116 @@
+"""Quick-reference cards: formula forward, formula backward, read from the docstrings."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .catalogue import find, names
+from .docstrings import parse
+from .markdown import WIDE, code, prose, table
+
+
+class Card(NamedTuple):
+    """A card: its file, its title, and the modules of ``extensor.ops`` whose pairs it lists."""
+
+    name: str
+    title: str
+    modules: tuple[str, ...]
+
+
+CARDS = (
+    Card("activation", "Activation gradients", ("activation", "softmax", "trigonometric.tanh")),
+    Card("arithmetic", "Arithmetic gradients", ("arithmetic",)),
+    Card("elementwise", "Elementwise gradients", ("elementwise", "exponential", "trigonometric", "selection")),
+    Card("loss", "Loss gradients", ("loss_regression", "loss_classification", "loss_metric")),
+    Card("matrix", "Matrix gradients", ("matrix", "einsum")),
+    Card("reduction", "Reduction gradients", ("reduction", "sorting")),
+    Card("layer", "Layer gradients",
+         ("linear", "conv", "pooling", "normalization", "dropout", "embedding", "attention", "recurrent")),
+    Card("shape", "Shape gradients", ("shape", "joining", "indexing", "broadcasting", "casting", "creation")),
+)  # fmt: skip
+
+LEGEND = """\
+`dy` is the gradient that arrives, `grad_output`; `dx`, `da`, … are the gradients that are returned, each with the shape
+and dtype of its input. `[x > 0]` is 1 where the condition holds and 0 elsewhere. A function marked *y* saves its output:
+its backward takes `output` instead of `x`. A gradient of a broadcast operand is summed to the operand's shape.
+"""
+
+LOSS_LEGEND = """\
+`p` or `x` are predictions or logits, `t` targets, `w` weights. With `reduction="mean"`, `dl = dy / N`; with `"sum"`,
+`dl = dy`; with `"none"` each element has its own `dy`.
+"""
+
+
+def pairs() -> list[str]:
+    """The differentiable functions of ``extensor``, in the order of ``__all__``."""
+    listed = [name.short for name in names() if name.dotted.count(".") == 1]
+    return [name for name in listed if f"{name}_backward" in listed]
+
+
+def members(card: Card) -> list[str]:
+    """The functions of a card; a second name of a function is not listed again."""
+    found: list[str] = []
+    for name in pairs():
+        value = _value(name)
+        module = value.__module__.removeprefix("extensor.ops.")
+        if value.__name__ == name and (module in card.modules or f"{module}.{name}" in card.modules):
+            found.append(name)
+    return found
+
+
+def card_page(card: Card) -> str:
+    """The card as Markdown."""
+    rows = [_row(name) for name in members(card)]
+    legend = LEGEND + (LOSS_LEGEND if card.name == "loss" else "")
+    listed = table(("function", "forward", "backward", "note"), rows)
+    return f'{WIDE}# {card.title}\n\n{legend}\n<div class="card" markdown>\n\n{listed}\n\n</div>\n'
+
+
+def card_index() -> str:
+    """A page that links the cards."""
+    rows = [
+        (f"[{card.title}]({card.name}.md)", " ".join(code(name) for name in members(card))) for card in CARDS
+    ]
+    return (
+        f"{WIDE}# Quick reference\n\nOne table per family: the formula forward, the formula backward, and what to know about "
+        "its edges. The tables are written from the docstrings, so `help(extensor.relu_backward)` says the same.\n\n"
+        + table(("card", "functions"), rows)
+        + "\n"
+    )
+
+
+def _row(name: str) -> tuple[str, ...]:
+    forward, backward = parse(_value(name)), parse(_value(f"{name}_backward"))
+    entry = find(name)
+    place = f"../reference/{entry.page}.md#extensor.{name}" if entry else ""
+    note = _note(backward.summary, name)
+    saves = " *y*" if "output" in note else ""
+    return (
+        f"[{code(name)}]({place}){saves}",
+        _formula(forward.formula) or _words(forward.summary),
+        _formula(backward.formula) or _words(note),
+        _words(note) if backward.formula else "",
+    )
+
+
+def _note(summary: str, name: str) -> str:
+    """What the first line of a backward says besides whose gradient it is."""
+    for opening in (f"Gradient of :func:`{name}`", f"Gradients of :func:`{name}`"):
+        summary = summary.removeprefix(opening)
+    return summary.strip(" .,:;")
+
+
+def _formula(text: str) -> str:
+    """A formula as code, one line per equation."""
+    return "<br>".join(code(part.strip(" ,")) for part in text.split(",  ")) if text else ""
+
+
+def _words(text: str) -> str:
+    return prose(text, lambda name: None)
+
+
+def _value(name: str) -> Any:
+    entry = find(f"extensor.{name}")
+    if entry is None:
+        raise LookupError(f"extensor has no public name {name}")
+    return entry.value
