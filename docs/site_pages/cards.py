@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, NamedTuple
 
 from .catalogue import find, names
@@ -61,7 +62,7 @@ def members(card: Card) -> list[str]:
 def card_page(card: Card) -> str:
     """The card as Markdown."""
     rows = [_row(name) for name in members(card)]
-    legend = LEGEND + (LOSS_LEGEND if card.name == "loss" else "")
+    legend = LEGEND + (f"\n{LOSS_LEGEND}" if card.name == "loss" else "")
     listed = table(("function", "forward", "backward", "note"), rows)
     return f'{WIDE}# {card.title}\n\n{legend}\n<div class="card" markdown>\n\n{listed}\n\n</div>\n'
 
@@ -84,7 +85,7 @@ def _row(name: str) -> tuple[str, ...]:
     entry = find(name)
     place = f"../reference/{entry.page}.md#extensor.{name}" if entry else ""
     note = _note(backward.summary, name)
-    saves = " *y*" if "output" in note else ""
+    saves = " *y*" if "output" in inspect.signature(_value(f"{name}_backward")).parameters else ""
     return (
         f"[{code(name)}]({place}){saves}",
         _formula(forward.formula) or _words(forward.summary),

@@ -30,9 +30,9 @@ def parse(value: Any) -> Docstring:
     """
     text = inspect.getdoc(value) or ""
     blocks = _blocks(text)
-    first = " ".join(blocks.pop(0).split("\n")) if blocks else ""
+    first = _joined(blocks.pop(0)) if blocks else ""
     summary, _, formula = (part.strip() for part in first.partition("   "))
-    result = Docstring(summary, formula)
+    result = Docstring(summary, _plain(formula))
     for block in blocks:
         head, _, rest = block.partition("\n")
         if head.rstrip(":") in SECTIONS and head.endswith(":"):
@@ -43,7 +43,7 @@ def parse(value: Any) -> Docstring:
         else:
             result.paragraphs.append(block)
     if not result.formula and result.paragraphs and is_formula(result.paragraphs[0]):
-        result.formula = " ".join(result.paragraphs.pop(0).split("\n"))
+        result.formula = _plain(_joined(result.paragraphs.pop(0)))
     return result
 
 
@@ -64,6 +64,16 @@ def entries(section: str) -> list[tuple[str, str]]:
         elif line.strip():
             found.append(("", line.strip()))
     return found
+
+
+def _joined(block: str) -> str:
+    """The lines of a paragraph as one; equations, which two spaces part, stay apart at the end of a line."""
+    return block.replace(",\n", ",  ").replace("\n", " ")
+
+
+def _plain(formula: str) -> str:
+    """A formula is shown as code as a whole, so it needs no marks of code inside."""
+    return formula.replace("``", "")
 
 
 def _blocks(text: str) -> list[str]:

@@ -10,7 +10,7 @@ PICTURES = (".png", ".svg")
 
 
 def measured(wanted: str) -> str:
-    """The Markdown files of a name or glob with their pictures, headings two levels down; a sentence if there are none.
+    """The Markdown files of a name or glob with their pictures, headings two levels down; a sentence if a name has none.
 
     ``"* but bench"`` are all files but one. A picture that no file shows stands above the text of the file of its name.
     """
@@ -25,4 +25,4 @@ def measured(wanted: str) -> str:
             if picture.exists() and picture.name not in text:
                 parts.append(f"![{path.stem}, as a chart]({picture.name})")
         parts.append(re.sub(r"^(#+) ", r"##\1 ", text, flags=re.MULTILINE))
-    return "\n\n".join(parts) or "*Not measured yet for this version.*"
+    return "\n\n".join(parts) or ("" if "*" in pattern else "*Not measured yet for this version.*")

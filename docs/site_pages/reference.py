@@ -8,7 +8,9 @@ import re
 import textwrap
 from typing import Any
 
-from .catalogue import PAGES, Name, Page, find, names
+import numpy as np
+
+from .catalogue import MODULES, PAGES, Name, Page, find, names
 from .docstrings import entries, is_formula, parse
 from .markdown import WIDE, Link, block, code, prose, table
 
@@ -16,12 +18,14 @@ from .markdown import WIDE, Link, block, code, prose, table
 def reference_page(page: Page) -> str:
     """One page of the reference as Markdown."""
     parts = [f"# {page.title}", page.about]
-    plain = [name for name in names() if name.page == page.name and not _documented(name.value)]
-    shown = [name for name in names() if name.page == page.name and _documented(name.value)]
-    if plain:
-        parts += _plain(plain)
-    for name in shown:
-        parts += _entry(name, page)
+    here = [name for name in names() if name.page == page.name]
+    here.sort(key=lambda name: _is_result(name.value))  # the tuples that functions return come after them
+    if any(source in MODULES for source in page.sources):
+        here.sort(key=lambda name: name.dotted.count(".") == 1)  # and what also has a name at the top, last
+    for name in here:
+        if _documented(name.value):
+            parts += _entry(name, page)
+    parts += _plain([name for name in here if not _documented(name.value)])
     return "\n\n".join(parts) + "\n"
 
 
@@ -33,6 +37,7 @@ def reference_index() -> str:
             name
             for name in names()
             if name.page == page.name and not name.dotted.endswith("_backward") and not _is_result(name.value)
+            if name is _first(name) or name.dotted.count(".") == 1
         ]
         links = " ".join(f"[{code(name.dotted.rpartition('.')[2])}]({_place(name)})" for name in listed)
         rows.append((f"[{page.title}]({page.name}.md)", links))
@@ -52,6 +57,11 @@ def _is_result(value: Any) -> bool:
     return isinstance(value, type) and issubclass(value, tuple)
 
 
+def _first(name: Name) -> Name:
+    """The name that an object is explained under, where it has several."""
+    return next(other for other in names() if other.value is name.value)
+
+
 def _place(name: Name) -> str:
     return f"{name.page}.md#{name.dotted}"
 
@@ -68,24 +78,26 @@ def _link_from(page: Page) -> Link:
 
 def _plain(listed: list[Name]) -> list[str]:
     """Names with nothing to explain: dtypes, constants, type aliases."""
-    rows = [
-        (f'<a id="{name.dotted}"></a>{code(name.short)}', prose(_value_text(name.value), lambda _: None))
-        for name in listed
-    ]
-    return [table(("name", "what it is"), rows)]
+    if not listed:
+        return []
+    marked = {name.dotted: f'<a id="{name.dotted}"></a>{code(name.short)}' for name in listed}
+    if all(isinstance(name.value, np.dtype) for name in listed):
+        return ["## Dtypes", "NumPy's dtypes under their names: " + ", ".join(marked.values()) + "."]
+    rows = [(marked[name.dotted], code(_value_text(name.value))) for name in listed]
+    return ["## Values", table(("name", "value"), rows)]
 
 
 def _value_text(value: Any) -> str:
     if isinstance(value, dict):
-        return "a dict: " + ", ".join(f"``{k}``: ``{v}``" for k, v in value.items())
-    return f"the dtype ``{value}``" if hasattr(value, "itemsize") else f"``{value!r}``"
+        return "{" + ", ".join(f"{k}: {v}" for k, v in value.items()) + "}"
+    return repr(value)
 
 
 def _entry(name: Name, page: Page) -> list[str]:
     """The heading, signature, text and source of one name; a backward stands one level below its forward."""
     backward = name.dotted.endswith("_backward")
     heading = f"{'###' if backward else '##'} {code(name.short)} {{ #{name.dotted} }}"
-    first = next(other for other in names() if other.value is name.value)
+    first = _first(name)
     if first is not name:
         return [heading, f"Another name of [{code(first.short)}]({_link_from(page)(first.dotted)})."]
     parts = [heading, _signature(name), *_text(name.value, _link_from(page))]
@@ -119,7 +131,7 @@ def _signature(name: Name) -> str:
 def _annotations(signature: inspect.Signature) -> str:
     """The signature as text; annotations are written without quotes, defaults as one writes them."""
     text = str(signature).replace("'", "")
-    text = re.sub(r"dtype\((\w+)\)", r"\1", text)
+    text = re.sub(r"(?:dtype|ForwardRef)\(([^()]+)\)", r"\1", text)
     text = re.sub(r"<class (?:\w+\.)*(\w+)>", r"\1", text)
     text = re.sub(r"<function (?:\w+\.)*(\w+) at 0x\w+>", r"\1", text)
     strings = {p.default for p in signature.parameters.values() if isinstance(p.default, str) and p.default}
@@ -168,25 +180,29 @@ def _example(section: str, link: Link) -> list[str]:
 
 
 def _methods(value: type, link: Link) -> list[str]:
-    """Public methods and properties that a class defines itself and explains, each in a line."""
-    rows = []
+    """Public methods and properties that a class defines itself and explains; methods that are functions, as links."""
+    rows, mirrored = [], []
     for name, member in vars(value).items():
         target = getattr(member, "fget", None) or getattr(member, "__func__", member)
         if name.startswith("_") or not inspect.getdoc(target) or not callable(target):
             continue
+        function = link(f"extensor.{name}")
+        if function and value.__name__ == "ExTensor" and not isinstance(member, property):
+            mirrored.append(f"[{code(name)}]({function})")
+            continue
         shown = name if isinstance(member, property) else f"{name}{_arguments(target)}"
         rows.append((code(shown), prose(parse(target).summary, link)))
-    return [table(("method", ""), rows)] if rows else []
+    parts = [table(("method", ""), rows)] if rows else []
+    if mirrored:
+        parts.append(f"Functions that are methods too, with the tensor first: {' '.join(mirrored)}.")
+    return parts
 
 
-def _arguments(function: Any) -> str:
+def _arguments(method: Any) -> str:
     """Only the names of the arguments, as they are passed to a method."""
-    try:
-        listed = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        return "(...)"
     stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
-    shown = [f"{stars.get(p.kind, '')}{p.name}" for p in listed if p.name not in ("self", "cls")]
+    listed = list(inspect.signature(method).parameters.values())
+    shown = [stars.get(p.kind, "") + p.name for p in listed[1:]]
     return f"({', '.join(shown)})"
 
 
