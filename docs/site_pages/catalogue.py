@@ -61,6 +61,12 @@ PAGES = (
     Page("models", "extensor.models", "Networks that are often wanted.", ("extensor.models",)),
     Page("data", "extensor.data", "Readers, datasets and batches.", ("extensor.data",)),
     Page("train", "extensor.train", "The training loop and what it keeps.", ("extensor.train",)),
+    Page(
+        "sklearn",
+        "extensor.sklearn",
+        "Estimators that keep the manners of scikit-learn, which they need.",
+        ("extensor.sklearn",),
+    ),
     Page("random", "extensor.random", "Random tensors from an explicit seed or generator.", ("extensor.random",)),
     Page("testing", "extensor.testing", "Checking gradients numerically.", ("extensor.testing",)),
     Page("library", "The library itself", "Threads, seeds and what runs.", ("extensor.config",)),

@@ -182,7 +182,7 @@ def _example(section: str, link: Link) -> list[str]:
 def _methods(value: type, link: Link) -> list[str]:
     """Public methods and properties that a class defines itself and explains; methods that are functions, as links."""
     rows, mirrored = [], []
-    for name, member in vars(value).items():
+    for name, member in _members(value).items():
         target = getattr(member, "fget", None) or getattr(member, "__func__", member)
         if name.startswith("_") or not inspect.getdoc(target) or not callable(target):
             continue
@@ -196,6 +196,16 @@ def _methods(value: type, link: Link) -> list[str]:
     if mirrored:
         parts.append(f"Functions that are methods too, with the tensor first: {' '.join(mirrored)}.")
     return parts
+
+
+def _members(value: type) -> dict[str, Any]:
+    """What a class defines, or takes over from bases that have no page of their own."""
+    public = {id(name.value) for name in names()}
+    found: dict[str, Any] = {}
+    for base in value.__mro__:
+        if base is value or (base.__module__.startswith("extensor.") and id(base) not in public):
+            found = {**vars(base), **found}
+    return found
 
 
 def _arguments(method: Any) -> str:
