@@ -175,7 +175,10 @@ def _text(value: Any, link: Link) -> list[str]:
 
 def _example(section: str, link: Link) -> list[str]:
     pieces = re.split(r"\n\s*\n", section)
-    shown = [block(piece, "pycon") if piece.startswith(">>>") else prose(piece, link) for piece in pieces]
+    shown = [
+        block(piece.replace("<BLANKLINE>", ""), "pycon") if piece.startswith(">>>") else prose(piece, link)
+        for piece in pieces
+    ]
     return ["**Example**", *shown]
 
 

@@ -18,7 +18,8 @@ __all__ = ["checkpoint", "checkpoint_sequential"]
 def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
     """``fn`` with its activations recomputed in the backward pass instead of kept.
 
-    The results and gradients have the same bits. Random draws of ``fn`` are repeated exactly. ``fn`` must compute the
+    The results have the same bits, and so have the gradients, unless a tensor is used both inside and outside of ``fn``: its
+    gradients are then added up in another order. Random draws of ``fn`` are repeated exactly. ``fn`` must compute the
     same thing when it is called again: it must not depend on anything that changes in between.
 
     Args:
