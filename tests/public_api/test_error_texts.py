@@ -19,7 +19,9 @@ from extensor.testing.samples import PAIRS
 FUNCTIONS = {
     name.removeprefix("extensor."): function
     for name, function in public_functions().items()
-    if not name.startswith(("extensor.data.", "extensor.optim.", "extensor.testing.", "extensor.train."))
+    if not name.startswith(
+        ("extensor.data.", "extensor.optim.", "extensor.report.", "extensor.testing.", "extensor.train.")
+    )
 }
 
 EITHER = (TypeError, ValueError)

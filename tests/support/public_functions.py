@@ -13,7 +13,7 @@ from extensor.graph import Fused, Op
 
 MODULES = [
     "extensor", "extensor.data", "extensor.init", "extensor.models", "extensor.nn", "extensor.optim", "extensor.optim.functional",
-    "extensor.random", "extensor.sklearn", "extensor.testing", "extensor.train",
+    "extensor.random", "extensor.report", "extensor.sklearn", "extensor.testing", "extensor.train",
 ]  # fmt: skip
 
 

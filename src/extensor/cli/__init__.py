@@ -15,6 +15,7 @@ COMMANDS = {
     "train": "Train a network, with checkpoints that survive anything.",
     "predict": "What a trained model says about samples.",
     "sample": "Text from a trained language model.",
+    "report": "A page with the curves, mistakes and layers of a run.",
     "inspect": "What a safetensors file holds.",
     "verify": "Check every gradient numerically, on this machine.",
     "bench": "Measure the speed beside PyTorch, NumPy and JAX.",

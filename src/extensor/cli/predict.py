@@ -13,10 +13,13 @@ import numpy as np
 from .. import data as datasets
 from ..graph import no_grad
 from ..ops.softmax import softmax
-from ..train.recipes import RECIPES
+from ..train.runs import samples_of
+from ..train.tables import is_table, notes_on, read_again, unscaled
 from ._runs import open_run
 
 __all__ = ["command"]
+
+SHOWN = 10  # rows, where they are not written to a file
 
 
 @click.command()
@@ -24,7 +27,7 @@ __all__ = ["command"]
 @click.option(
     "--data",
     type=click.Path(path_type=Path, exists=True),
-    help="Samples; without it, the run's own test samples.",
+    help="Samples, of the kind the run learned from.  [default: its own test samples]",
 )
 @click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write all predictions there, as CSV."
@@ -32,60 +35,53 @@ __all__ = ["command"]
 def command(run: Path, data: Path | None, out: Path | None) -> None:
     """Predict with the best weights of RUN, a folder made by extensor train.
 
-    Prints the accuracy where the samples have targets, and the predictions as CSV (the first ten, or all with --out).
+    Shows the predictions as CSV (the first ten, or with --out all), and where the samples have targets how good they are.
+    A table is read as the run's was: columns are found by name in any order, the target may be missing.
+
+    \b
+    Examples:
+      extensor predict runs/lenet                              its own test samples
+      extensor predict runs/mlp --data new.csv --out out.csv   every row of another table
     """
     config, model = open_run(run)
     recipe = config.get("recipe")
     if recipe not in ("mlp", "lenet", "resnet20"):
         raise click.ClickException(f"the recipe {recipe!r} writes text; use extensor sample {run}")
-    path = data or (Path(config["data"]) if config.get("data") else None)
     try:
-        samples = RECIPES[recipe].build(path, config.get("seed", 0), None).validation.dataset
-        rows, right = _predictions(model, samples, config.get("classes"))
+        samples = _samples(config, data)
+        outputs = _outputs(model, samples)
     except (ValueError, OSError) as error:
         raise click.ClickException(str(error)) from None
-    header = (
-        ["sample", "predicted", "probability", "target"]
-        if config.get("classes")
-        else ["sample", "predicted", "target"]
-    )
-    if out is not None:
-        with out.open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows([header, *rows])
-        click.echo(f"{len(rows)} predictions written to {out}")
+    classes = config.get("classes")
+    if classes is None:
+        rows, closing = _quantities(outputs, samples.targets, config.get("table"))
     else:
-        csv.writer(sys.stdout).writerows([header, *rows[:10]])
-    if right is not None:
-        click.echo(f"accuracy {right / len(rows):.2%} of {len(rows)} samples")
+        rows, closing = _labels(outputs, samples.targets, classes)
+    _show(rows, out)
+    if closing:
+        click.echo(closing)
 
 
-def _predictions(
-    model: Any, samples: datasets.Dataset, classes: list[str] | None
-) -> tuple[list[list[Any]], int | None]:
-    rows: list[list[Any]] = []
-    right = 0
+def _samples(config: dict[str, Any], path: Path | None) -> datasets.Dataset:
+    """What to predict; what is strange about a table is said."""
+    if "table" not in config or path is None:
+        return samples_of(config, path)
+    if not is_table(path):
+        raise ValueError(f"the run learned from a table (.csv); {path} is none")
+    table, samples = read_again(path, config["table"])
+    for note in notes_on(table):
+        click.echo(note, err=True)
+    return samples
+
+
+def _outputs(model: Any, samples: datasets.Dataset) -> Any:
     with no_grad():
-        for inputs, targets in datasets.DataLoader(samples, 500):
-            outputs = model(inputs)
-            known = None if targets is None else targets.numpy()
-            if classes is None:
-                values = outputs.numpy().reshape(len(inputs))
-                rows += [
-                    [len(rows) + i, f"{v:.6g}", "" if known is None else f"{known[i]:.6g}"]
-                    for i, v in enumerate(values)
-                ]
-                continue
-            likely = softmax(outputs).numpy()
-            best = likely.argmax(1)
-            right += 0 if known is None else int(np.sum(best == known))
-            start = len(rows)
-            rows += [
-                [
-                    start + i,
-                    classes[k],
-                    f"{likely[i, k]:.4f}",
-                    "" if known is None else classes[int(known[i])],
-                ]
-                for i, k in enumerate(best)
-            ]
-    return rows, right if classes is not None and samples.targets is not None else None
+        return np.concatenate([model(x).numpy() for x, _ in datasets.DataLoader(samples, 500)])
+
+
+def _labels(
+    outputs: np.ndarray, targets: np.ndarray | None, classes: list[str]
+) -> tuple[list[list[Any]], str | None]:
+    with no_grad():
+        likely = softmax(datasets.Dataset(outputs)[:]).numpy()
+    best = likely.argmax(1)

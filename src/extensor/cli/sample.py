@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
-import numpy as np
 
 from .. import random
 from ..data import Text
-from ..graph import no_grad
-from ..ops.softmax import softmax
-from ..tensor import ExTensor
+from ..train.text_sampling import drawn_tokens
 from ._runs import open_run
 
 __all__ = ["command"]
@@ -38,21 +33,6 @@ def command(run: Path, tokens: int, prompt: str, temperature: float, seed: int) 
     if not len(start):
         raise click.ClickException("--prompt must not be empty")
     click.echo(prompt, nl=False)
-    for token in _drawn(model, start, tokens, config["length"], temperature, random.generator(seed)):
+    for token in drawn_tokens(model, start, tokens, config["length"], temperature, random.generator(seed)):
         click.echo(alphabet.decode([token]), nl=False)
     click.echo()
-
-
-def _drawn(
-    model: Any, start: np.ndarray, count: int, length: int, temperature: float, rng: np.random.Generator
-) -> Iterator[int]:
-    """Token after token, each drawn from what the model expects after the last ``length``."""
-    known = start.astype(np.int64)
-    with no_grad():
-        for _ in range(count):
-            outputs = model(ExTensor(known[None, -length:].copy()))
-            logits = (outputs[0] if isinstance(outputs, tuple) else outputs)[0, -1]
-            likely = softmax(logits.astype("float64") / temperature).numpy()
-            token = int(rng.choice(len(likely), p=likely))
-            known = np.append(known, token)
-            yield token

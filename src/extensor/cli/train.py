@@ -10,6 +10,7 @@ import click
 
 from .. import config
 from ..nn import seed as seed_layers
+from ..report import write_report
 from ..testing.verifier import library_subjects
 from ..testing.verifier import verify as verify_pairs
 from ..train import FolderInUseError, Trainer
@@ -19,7 +20,7 @@ __all__ = ["command"]
 
 
 @click.command(
-    help=f"""Train RECIPE and keep everything in a folder: weights, log, checkpoints.
+    help=f"""Train RECIPE and keep everything in a folder: weights, log, checkpoints, and a page to look at.
 
 \b
 Recipes:
@@ -30,6 +31,7 @@ Examples:
   extensor train lenet                                digits that come with ExTensor
   extensor train lenet --data mnist/ --epochs 10      a folder with the MNIST files
   extensor train mlp --data flowers.csv               your own table; the last column is predicted
+  extensor train mlp --data homes.csv --target price  another column; --ignore id leaves one out
   extensor train chargpt --data shakespeare.txt       then: extensor sample runs/chargpt
   extensor train lenet --resume                       go on after a crash, to the same bits
 """
@@ -39,6 +41,12 @@ Examples:
     "--data",
     type=click.Path(path_type=Path, exists=True),
     help="A folder or file; without it, embedded digits.",
+)
+@click.option(
+    "--target", metavar="COLUMN", help="Of a table: what to predict, by name or number.  [default: the last]"
+)
+@click.option(
+    "--ignore", metavar="COLUMN", multiple=True, help="Of a table: a column to leave out (repeatable)."
 )
 @click.option(
     "--out",
@@ -57,8 +65,8 @@ Examples:
     "--verify", is_flag=True, help="Afterwards check the gradients of the functions that were used."
 )
 def command(
-    recipe: str, data: Path | None, out: Path | None, epochs: int | None, steps: int | None, seed: int,
-    threads: int | None, resume: bool, tensorboard: bool, verify: bool,
+    recipe: str, data: Path | None, target: str | None, ignore: tuple[str, ...], out: Path | None, epochs: int | None,
+    steps: int | None, seed: int, threads: int | None, resume: bool, tensorboard: bool, verify: bool,
 ) -> None:  # fmt: skip
     """See the help above."""
     if epochs is not None and steps is not None:
@@ -67,12 +75,19 @@ def command(
         config.set_num_threads(threads)
     folder = out or Path("runs") / recipe
     chosen = RECIPES[recipe]
+    if (target or ignore) and not chosen.tables:
+        raise click.UsageError(
+            f"--target and --ignore are for tables, and {recipe} learns from none; use mlp"
+        )
+    named = {"target": target, "ignore": ignore} if chosen.tables else {}
     if epochs is None and steps is None:
         epochs, steps = chosen.epochs, chosen.steps
     try:
         seed_layers(seed)
-        setup = _setup(recipe, data, seed, epochs, steps)
-        history = _trainer(setup, folder, recipe, tensorboard).fit(
+        setup = _setup(recipe, data, seed, epochs, steps, named)
+        for note in setup.notes:
+            click.echo(note, err=True)
+        history = _trainer(setup, folder, recipe, tensorboard, epochs, steps).fit(
             setup.train, epochs=epochs, steps=steps, validation=setup.validation, resume=resume
         )
     except FileExistsError as error:
@@ -86,22 +101,29 @@ def command(
         raise SystemExit(130)
     if verify:
         _verify()
+    _report(setup, folder)
 
 
-def _setup(recipe: str, path: Path | None, seed: int, epochs: int | None, steps: int | None) -> Setup:
+def _setup(
+    recipe: str, path: Path | None, seed: int, epochs: int | None, steps: int | None, named: dict[str, Any]
+) -> Setup:
     """The recipe, told how many steps its schedule has."""
     build = RECIPES[recipe].build
     if steps is None and epochs is not None:
-        steps = epochs * len(build(path, seed, None).train)
-    return build(path, seed, steps)
+        steps = epochs * len(build(path, seed, None, **named).train)
+    return build(path, seed, steps, **named)
 
 
-def _trainer(setup: Setup, folder: Path, recipe: str, tensorboard: bool) -> Trainer:
+def _trainer(
+    setup: Setup, folder: Path, recipe: str, tensorboard: bool, epochs: int | None, steps: int | None
+) -> Trainer:
+    total = steps if steps is not None else (epochs or 1) * len(setup.train)
     return Trainer(
         setup.model, setup.optimizer, setup.loss, schedule=setup.schedule, metrics=setup.metrics, clip_norm=setup.clip_norm,
         validate_every=setup.validate_every, folder=folder, monitor=setup.monitor,
         monitor_mode="max" if setup.monitor_mode == "max" else "min", tensorboard=tensorboard,
-        config={"recipe": recipe, **setup.config},
+        config={"recipe": recipe, **setup.config}, log_every=min(max(total // 100, 1), 10),
+        layers_every=min(max(total // 60, 1), 100),
     )  # fmt: skip
 
 
@@ -116,6 +138,18 @@ def _closing(history: Any, folder: Path) -> str:
         if value is not None and math.isfinite(value):
             parts.append(f"{label} {value:.2%}" if "accuracy" in name else f"{label} {value:.4f}")
     return f"{', '.join(parts) or 'done'}; {history.steps} steps; kept in {folder}"
+
+
+def _report(setup: Setup, folder: Path) -> None:
+    """The page of the run; the run is kept whatever becomes of it."""
+    try:
+        page = write_report(
+            folder, samples=None if "vocabulary" in setup.config else setup.validation.dataset
+        )[0]
+    except (ValueError, OSError) as error:
+        click.echo(f"the report was not written: {error}", err=True)
+    else:
+        click.echo(f"report: {page}")
 
 
 def _verify() -> None:

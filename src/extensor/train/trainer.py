@@ -170,6 +170,7 @@ class Trainer:
         self._best: float | None = None
         self._stop_reason: str | None = None
         self._fit_began_at = (0, 0)  # step and epoch
+        self._fit_clock = self._clock
         self._out = Outputs()
 
     # For the user
@@ -211,6 +212,7 @@ class Trainer:
         if resume and self.folder is None:
             raise ValueError("[fit] resume needs a folder; pass Trainer(..., folder=...)")
         self._stop_reason = None
+        self._fit_clock = time.monotonic()
         history = History()
         with contextlib.ExitStack() as stack:
             if self.folder is not None:
@@ -431,7 +433,8 @@ class Trainer:
 
     def _log_end(self, reason: str) -> None:
         if self._out.log is not None:
-            self._out.log.write({"kind": "end", **self._position(), "at": time_of_day(), "stopped": reason})
+            record = {"kind": "end", **self._position(), "at": time_of_day(), "stopped": reason}
+            self._out.log.write(record | {"seconds": time.monotonic() - self._fit_clock})
 
     # Validation and records
 

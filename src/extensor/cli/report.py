@@ -1,0 +1,44 @@
+"""``extensor report``: a run as a page to look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ..report import write_report
+from ..report.plots import matplotlib_is_there
+
+__all__ = ["command"]
+
+
+@click.command()
+@click.argument("run", metavar="DIR", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, exists=True),
+    help="Where the data of the run is now, if it has moved.",
+)
+def command(run: Path, data: Path | None) -> None:
+    """Write DIR/report.html, one page that holds everything it needs, and PNG files into DIR/pictures.
+
+    DIR is a folder made by extensor train. The page shows the curves of loss, accuracy and learning rate, gradients and
+    updates of the layers, the confusion matrix with the most confused examples, the filters of the first layer, the
+    layers and the configuration; for a language model, a piece of its text. A run that is still going on, or that was
+    interrupted, is shown as far as it came.
+
+    \b
+    Examples:
+      extensor report runs/lenet
+      extensor report runs/mnist --data ~/data/mnist
+    """
+    charts = matplotlib_is_there()
+    try:
+        files = write_report(run, data=data, charts=charts)
+    except (ValueError, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(f"report: {files[0]}")
+    if len(files) > 1:
+        click.echo(f"pictures: {len(files) - 1} PNG files in {files[1].parent}")
+    if not charts:
+        click.echo("The charts are in the page; as PNG files they need matplotlib (pip install 'extensor[plots]').")

@@ -1,0 +1,5 @@
+"""Pictures of a run: one HTML page that needs no other file, and PNG files."""
+
+from .writer import write_report
+
+__all__ = ["write_report"]

@@ -1,0 +1,73 @@
+"""From numbers to places on an axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = ["Scale", "linear_scale", "log_scale"]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """An axis from ``low`` to ``high``, divided evenly or by powers of ten.
+
+    Example:
+        >>> from extensor.report.scale import Scale
+        >>> Scale(0.001, 10, logarithmic=True).place(0.1)
+        0.5
+    """
+
+    low: float
+    high: float
+    logarithmic: bool = False
+
+    def place(self, value: float) -> float:
+        """Where a value lies: 0 at ``low``, 1 at ``high``."""
+        if self.logarithmic:
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+    def ticks(self, count: int = 5) -> list[float]:
+        """About ``count`` round numbers on the axis."""
+        return self._powers(count) if self.logarithmic else self._multiples(count)
+
+    def _multiples(self, count: int) -> list[float]:
+        step = _round_step((self.high - self.low) / count)
+        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        return [float(f"{i * step:.12g}") for i in range(first, last + 1)]
+
+    def _powers(self, count: int) -> list[float]:
+        lowest, highest = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+        for digits in ((1, 2, 5), (1, 3), (1,)):
+            found = [d * 10.0**e for e in range(lowest, highest + 1) for d in digits]
+            found = [v for v in found if self.low * (1 - 1e-9) <= v <= self.high * (1 + 1e-9)]
+            if len(found) < 2:
+                return self._multiples(count)  # less than a power of ten
+            if len(found) <= count + 2:
+                return found
+        return found[:: math.ceil(len(found) / count)]
+
+
+def _round_step(width: float) -> float:
+    power = 10.0 ** math.floor(math.log10(width))
+    return next(m * power for m in (1, 2, 5, 10) if m * power >= width * (1 - 1e-9))
+
+
+def linear_scale(values: Iterable[float], lowest: float | None = None, highest: float | None = None) -> Scale:
+    """A scale with a little room around the values, but none beyond ``lowest`` and ``highest``."""
+    found = list(values)
+    smallest, largest = min(found), max(found)
+    room = 0.06 * (largest - smallest) or 0.1 * abs(largest) or 0.5
+    low, high = smallest - room, largest + room
+    low = low if lowest is None else max(low, min(lowest, smallest))
+    high = high if highest is None else min(high, max(highest, largest))
+    return Scale(low, high)
+
+
+def log_scale(values: Iterable[float]) -> Scale:
+    """A scale by powers of ten with a little room around the values, which are above 0."""
+    found = list(values)
+    room = max((max(found) / min(found)) ** 0.06, 1.25)
+    return Scale(min(found) / room, max(found) * room, logarithmic=True)

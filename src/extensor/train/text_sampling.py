@@ -1,0 +1,29 @@
+"""Text from a language model, token by token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..graph import no_grad
+from ..ops.softmax import softmax
+from ..tensor import ExTensor
+
+__all__ = ["drawn_tokens"]
+
+
+def drawn_tokens(
+    model: Any, start: np.ndarray, count: int, length: int, temperature: float, rng: np.random.Generator
+) -> Iterator[int]:
+    """Token after token, each drawn from what the model expects after the last ``length``."""
+    known = start.astype(np.int64)
+    with no_grad():
+        for _ in range(count):
+            outputs = model(ExTensor(known[None, -length:].copy()))
+            logits = (outputs[0] if isinstance(outputs, tuple) else outputs)[0, -1]
+            likely = softmax(logits.astype("float64") / temperature).numpy()
+            token = int(rng.choice(len(likely), p=likely))
+            known = np.append(known, token)
+            yield token
