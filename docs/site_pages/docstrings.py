@@ -73,7 +73,7 @@ def _joined(block: str) -> str:
 
 def _plain(formula: str) -> str:
     """A formula is shown as code as a whole, so it needs no marks of code inside."""
-    return formula.replace("``", "")
+    return re.sub(r":\w+:`~?([^`]+)`", r"\1", formula).replace("``", "")
 
 
 def _blocks(text: str) -> list[str]:
