@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import struct
 import threading
 from pathlib import Path
@@ -209,6 +210,22 @@ def test_live_display(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "100%" in shown
     assert "val accuracy" in shown
     assert "samples/s" in shown
+
+
+def test_live_table_fits_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    small_run.fit(None, display="live", validate_every=None)
+    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue()).replace("\r", "\n").splitlines()
+    (head,) = [line for line in lines if "val accuracy" in line]
+    rows = [line for line in lines if re.match(r" *\d/3 ", line)]
+    assert head.split() == ["epoch", "loss", "accuracy", "val", "loss", "val", "accuracy", "time"]
+    assert [row.split()[0] for row in rows] == ["1/3", "2/3", "3/3"]
+    assert {len(line) for line in (head, *rows)} == {len(head)}
+    assert len(head) <= 80
+    assert all(row.index("%") + 1 == head.index("accuracy") + len("accuracy") for row in rows)
 
 
 def test_a_run_in_another_thread_needs_no_signals() -> None:

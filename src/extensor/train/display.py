@@ -20,21 +20,29 @@ def _duration(seconds: float) -> str:
     return f"{minutes}:{rest:02d}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
 
 
-def _shown(name: str, value: Any) -> str | None:
-    """A metric as people write it; None for what does not fit into a line."""
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        return None
-    label = name.replace("val_", "val ").replace("_", " ")
+def _shown(name: str, value: float) -> str:
+    """A metric as people write it."""
     if "accuracy" in name or "top" in name:
-        return f"{label} {100 * value:.2f} %"
-    return f"{label} {value:.4g}" if "loss" not in name else f"{label} {value:.4f}"
+        return f"{100 * value:.2f} %"
+    return f"{value:.4g}" if "loss" not in name else f"{value:.4f}"
+
+
+def _metrics(record: dict[str, Any]) -> dict[str, str]:
+    """Label and text of the metrics of a record; when it was and how fast is said elsewhere."""
+    skipped = {"kind", "epoch", "step", "seconds", "samples_per_second", "lr"}
+    numbers = {
+        name: value
+        for name, value in record.items()
+        if name not in skipped and isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
+    return {
+        name.replace("val_", "val ").replace("_", " "): _shown(name, value) for name, value in numbers.items()
+    }
 
 
 def summary(record: dict[str, Any]) -> str:
-    """The metrics of a record in one line; when it was and how fast is said elsewhere."""
-    skipped = {"kind", "epoch", "step", "seconds", "samples_per_second", "lr"}
-    shown = (_shown(name, value) for name, value in record.items() if name not in skipped)
-    return "  ".join(text for text in shown if text)
+    """The metrics of a record in one line."""
+    return "  ".join(f"{label} {text}" for label, text in _metrics(record).items())
 
 
 class Display:
@@ -103,7 +111,8 @@ def _pace(record: dict[str, Any]) -> str:
 
 
 class LiveDisplay(Display):
-    """A progress bar with the loss, the speed and the time left; finished epochs scroll above it."""
+    """A progress bar with the loss, the speed and the time left; above it a table grows, one row for each epoch or
+    validation."""
 
     every = 0.1  # seconds between two changes of the bar
 
@@ -115,16 +124,17 @@ class LiveDisplay(Display):
         self._progress = Progress(
             TextColumn("[bold]{task.description}"),
             BarColumn(bar_width=None, complete_style="cyan", finished_style="green"),
-            TaskProgressColumn(),
-            TextColumn("[cyan]{task.fields[metrics]}"),
+            TaskProgressColumn("{task.percentage:>3.0f}%"),
+            TextColumn("{task.fields[metrics]}"),
             TextColumn("{task.fields[speed]}", style="dim"),
-            TextColumn("left", style="dim"),
             TimeRemainingColumn(compact=True),
+            TextColumn("left", style="dim"),
             console=self._console,
             transient=True,  # the lines of the epochs stay
             expand=True,
         )
         self._task: Any = None
+        self._columns: list[str] = []  # of the table
         self._epochs: int | None = None
         self._total = 0
         self._last = 0.0
@@ -158,10 +168,26 @@ class LiveDisplay(Display):
     def on_record(self, record: dict[str, Any]) -> None:
         from rich.text import Text
 
-        line = Text()
-        line.append(_where(record, self._epochs, self._total), style="bold")
-        line.append("  " + summary(record), style="cyan")
-        line.append(_pace(record), style="dim")
+        unit, place = _where(record, self._epochs, self._total).split(" ")
+        metrics = _metrics(record)
+        if "seconds" in record:
+            metrics["time"] = _duration(record["seconds"])
+        first = max(2 * len(str(self._epochs or self._total)) + 1, len(unit))
+        widths = {label: max(len(label), 8) + 2 for label in metrics}
+        if list(metrics) != self._columns:
+            self._columns = list(metrics)
+            head = unit.ljust(first) + "".join(label.rjust(width) for label, width in widths.items())
+            self._console.print(Text(head, style="dim", no_wrap=True, overflow="crop"))
+        line = Text(place.rjust(first), style="bold", no_wrap=True, overflow="crop")
+        for label, width in widths.items():
+            style = (
+                "not bold dim"
+                if label == "time"
+                else "not bold cyan"
+                if label.startswith("val ")
+                else "not bold"
+            )
+            line.append(metrics[label].rjust(width), style=style)
         self._console.print(line)
 
     def message(self, text: str) -> None:
