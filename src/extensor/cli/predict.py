@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import sys
+import io
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from .. import data as datasets
 from ..graph import no_grad
 from ..ops.softmax import softmax
+from ..tensor import asarray
 from ..train.runs import samples_of
 from ..train.tables import is_table, notes_on, read_again, unscaled
 from ._runs import open_run
@@ -52,13 +53,13 @@ def command(run: Path, data: Path | None, out: Path | None) -> None:
         outputs = _outputs(model, samples)
     except (ValueError, OSError) as error:
         raise click.ClickException(str(error)) from None
-    classes = config.get("classes")
-    if classes is None:
-        rows, closing = _quantities(outputs, samples.targets, config.get("table"))
+    if outputs.shape[1] == 1 and config.get("classes") is None:
+        rows, closing = _quantities(outputs[:, 0], samples.targets, config.get("table"))
     else:
-        rows, closing = _labels(outputs, samples.targets, classes)
+        names = config.get("classes") or [str(i) for i in range(outputs.shape[1])]
+        rows, closing = _labels(outputs, samples.targets, names)
     _show(rows, out)
-    if closing:
+    if closing is not None:
         click.echo(closing)
 
 
@@ -74,14 +75,57 @@ def _samples(config: dict[str, Any], path: Path | None) -> datasets.Dataset:
     return samples
 
 
-def _outputs(model: Any, samples: datasets.Dataset) -> Any:
+def _outputs(model: Any, samples: datasets.Dataset) -> np.ndarray:
     with no_grad():
-        return np.concatenate([model(x).numpy() for x, _ in datasets.DataLoader(samples, 500)])
+        return np.concatenate([model(inputs).numpy() for inputs, _ in datasets.DataLoader(samples, 500)])
 
 
 def _labels(
-    outputs: np.ndarray, targets: np.ndarray | None, classes: list[str]
+    outputs: np.ndarray, targets: np.ndarray | None, names: list[str]
 ) -> tuple[list[list[Any]], str | None]:
-    with no_grad():
-        likely = softmax(datasets.Dataset(outputs)[:]).numpy()
+    """The likeliest class of each sample, and how many are right."""
+    likely = softmax(asarray(outputs)).numpy()
     best = likely.argmax(1)
+    known = [""] * len(best) if targets is None else [names[int(k)] for k in targets]
+    rows = [[i, names[k], f"{likely[i, k]:.4f}", known[i]] for i, k in enumerate(best)]
+    closing = None
+    if targets is not None:
+        closing = f"accuracy {np.mean(best == targets):.2%} of {len(best)} samples"
+    return [["sample", "predicted", "probability", "target"], *rows], closing
+
+
+def _quantities(
+    outputs: np.ndarray, targets: np.ndarray | None, table: Any
+) -> tuple[list[list[Any]], str | None]:
+    """The estimates in the units of the table, and how far they are off."""
+    found = unscaled(outputs.astype(np.float64), table)
+    known = None if targets is None else unscaled(targets.astype(np.float64), table)
+    rows = [[i, _number(v), "" if known is None else _number(known[i])] for i, v in enumerate(found)]
+    closing = None
+    if known is not None:
+        off = float(np.abs(found - known).mean())
+        naive = float(np.abs(known - known.mean()).mean())
+        closing = (
+            f"off by {off:.4g} on average of {len(found)} samples; their mean would be off by {naive:.4g}"
+        )
+    return [["sample", "predicted", "target"], *rows], closing
+
+
+def _number(value: float) -> str:
+    """As many digits as float32 has, and no exponent where people write none."""
+    return f"{value:.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:.7g}"
+
+
+def _show(rows: list[list[Any]], out: Path | None) -> None:
+    """All rows into a file, or the first of them on the screen."""
+    count = len(rows) - 1
+    if out is not None:
+        with out.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
+        click.echo(f"{count} predictions written to {out}")
+        return
+    shown = io.StringIO()
+    csv.writer(shown, lineterminator="\n").writerows(rows[: SHOWN + 1])
+    click.echo(shown.getvalue(), nl=False)
+    if count > SHOWN:
+        click.echo(f"{count - SHOWN} more; --out FILE writes them all", err=True)

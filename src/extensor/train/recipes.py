@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from ..ops.loss_classification import cross_entropy
 from ..ops.loss_regression import mean_squared_error
 from ..tensor import ExTensor
 from .metrics import Accuracy, Metric, Perplexity
+from .tables import is_table, notes_on, read_table
 
 __all__ = ["RECIPES", "Recipe", "Setup", "load_samples", "load_text", "make_model"]
 
@@ -34,6 +35,7 @@ class Setup:
     validate_every: int | None = None
     monitor: str = "val_loss"
     monitor_mode: str = "min"
+    notes: list[str] = field(default_factory=list)  # what a person should know about the data
 
 
 @dataclass(frozen=True)
@@ -44,20 +46,23 @@ class Recipe:
         about: one line for ``--help``.
         epochs, steps: how long it trains unless told otherwise; one of them is None.
         build: makes the setup from the path of the data (None: what comes with the package), the seed and the number
-            of optimiser steps (None: it is the trainer's affair).
+            of optimiser steps (None: it is the trainer's affair). A recipe for tables also takes the column to predict
+            as ``target`` and those to leave out as ``ignore``.
+        tables: whether it can learn from tables.
     """
 
     about: str
-    build: Callable[[Path | None, int, int | None], Setup]
+    build: Callable[..., Setup]
     epochs: int | None = None
     steps: int | None = None
+    tables: bool = False
 
 
 # Data
 
 
 def load_samples(path: Path | None) -> tuple[data.Dataset, data.Dataset]:
-    """Training and test samples: the embedded digits; a folder of MNIST or CIFAR-10 files; a .csv, .npz or .npy file."""
+    """Training and test samples: the embedded digits; a folder of MNIST or CIFAR-10 files; a .npz file."""
     if path is None:
         return data.digits().split(0.8, rng=0)
     if path.is_dir():
@@ -66,19 +71,9 @@ def load_samples(path: Path | None) -> tuple[data.Dataset, data.Dataset]:
         return data.mnist(path)
     if path.suffix == ".npz":
         return data.read_arrays(path).split(0.8, rng=0)
-    if path.suffix in (".csv", ".tsv", ".txt", ".gz"):
-        return _standardised(data.read_csv(path)).split(0.8, rng=0)
     raise ValueError(
-        f"[load_samples] {path} is neither a folder of MNIST or CIFAR-10 files nor a .csv or .npz file"
+        f"[load_samples] {path} is neither a folder of MNIST or CIFAR-10 files nor a .npz file; a table (.csv) is for mlp"
     )
-
-
-def _standardised(table: data.Dataset) -> data.Dataset:
-    """Columns with mean 0 and standard deviation 1: a network learns little from thousands beside thousandths."""
-    inputs = table.inputs.astype(np.float64)
-    spread = inputs.std(0)
-    scaled = (inputs - inputs.mean(0)) / np.where(spread > 0, spread, 1.0)
-    return data.Dataset(scaled.astype(np.float32), table.targets, table.transforms, table.classes)
 
 
 def load_text(path: Path | None) -> data.Text:
@@ -151,7 +146,9 @@ def _squared_error(outputs: ExTensor, targets: ExTensor) -> ExTensor:
 def _outputs(train: data.Dataset) -> int:
     if train.targets is None:
         raise ValueError("[train] the data has no targets to learn")
-    return 1 if train.targets.dtype.kind == "f" else int(train.targets.max()) + 1
+    if train.targets.dtype.kind == "f":
+        return 1
+    return int(train.targets.max()) + 1 if train.classes is None else len(train.classes)
 
 
 def _decay(setup: Setup, steps: int | None) -> Setup:
@@ -163,11 +160,27 @@ def _decay(setup: Setup, steps: int | None) -> Setup:
     return setup
 
 
-def _mlp(path: Path | None, seed: int, steps: int | None) -> Setup:
-    train, test = load_samples(path)
+def _mlp(
+    path: Path | None, seed: int, steps: int | None, target: str | None = None, ignore: Sequence[str] = ()
+) -> Setup:
+    kept: dict[str, Any] = {}
+    notes: list[str] = []
+    batch = 64
+    if path is not None and is_table(path):
+        table, samples, kept["table"] = read_table(path, target, ignore)
+        notes = notes_on(table)
+        train, test = samples.split(0.8, rng=0)
+        batch = min(max(len(train) // 32, 8), batch)  # a short table needs its steps too
+    elif target is not None or ignore:
+        raise ValueError(f"[train] {path or 'the embedded digits'}: only a table (.csv) has columns to name")
+    else:
+        train, test = load_samples(path)
     inputs = int(np.prod(train[0][0].shape))
     model = {"name": "MLP", "args": {"sizes": [inputs, 128, 64, _outputs(train)]}, "flatten": True}
-    return _decay(_samples_setup(path, seed, model, (train, test), 64, 2e-3), steps)
+    setup = _decay(_samples_setup(path, seed, model, (train, test), batch, 2e-3), steps)
+    setup.config.update(kept)
+    setup.notes += notes
+    return setup
 
 
 def _lenet(path: Path | None, seed: int, steps: int | None) -> Setup:
@@ -267,7 +280,7 @@ def _lstm(path: Path | None, seed: int, steps: int | None) -> Setup:
 
 
 RECIPES = {
-    "mlp": Recipe("dense layers: digits, MNIST, a CSV file of your own", _mlp, epochs=20),
+    "mlp": Recipe("dense layers: digits, MNIST, a CSV file of your own", _mlp, epochs=20, tables=True),
     "lenet": Recipe("LeNet-5: digits, MNIST, Fashion-MNIST", _lenet, epochs=10),
     "resnet20": Recipe("ResNet-20: CIFAR-10", _resnet20, epochs=20),
     "chargpt": Recipe("a small GPT that writes character by character", _chargpt, steps=2000),
