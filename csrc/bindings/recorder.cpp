@@ -65,20 +65,22 @@ struct Op {
   PyObject* results;  // the NamedTuple of several outputs, or nullptr
   PyObject* direct;   // a kernel to call with the tensors themselves, or nullptr
   PyObject* plain;    // what stands for the arguments of `direct` that are not given; last_axis and all_axes are made
+  PyObject* names;    // how they are called
   int tensor_count;   // how many of them may be tensors
 };
 
 constexpr int max_direct_arguments = 10;
+constexpr long max_exact_integer = 1 << 24;  // in float32
 
 PyTypeObject* tensor_type = nullptr;   // ExTensor, once registered
 PyTypeObject* tensor_base = nullptr;
 PyTypeObject* node_type = nullptr;     // extensor.graph.Node, once registered
 PyTypeObject* node_base = nullptr;
 PyObject* name_call = nullptr;
-PyObject* name_needs = nullptr;
 PyObject* package_path = nullptr;
 PyObject* last_axis = nullptr;  // stands for the number of the last axis in `plain`
 PyObject* all_axes = nullptr;   // stands for the tuple of all axes
+PyObject* flat_axis = nullptr;  // stands for None, all elements in a row; or for the number of the axis that is given
 long long last_sequence = 0;
 
 thread_local bool recording = true;
@@ -332,6 +334,12 @@ bool take_operands(PyObject* const* args, int count, Operands& ops) {
     } else if (PyFloat_CheckExact(arg) && count == 2) {
       ops.numbers[i] = PyFloat_AS_DOUBLE(arg);
       ops.is_scalar[i] = true;
+    } else if (PyLong_CheckExact(arg) && count == 2) {
+      int overflow;
+      const long number = PyLong_AsLongAndOverflow(arg, &overflow);
+      if (overflow != 0 || number < -max_exact_integer || number > max_exact_integer) return false;
+      ops.numbers[i] = static_cast<double>(number);
+      ops.is_scalar[i] = true;
     } else {
       return false;
     }
@@ -353,7 +361,7 @@ PyObject* shape_tuple(PyArrayObject* array) {
 }
 
 // The node of this call; a new reference.
-PyObject* record(Op* op, PyObject* const* args, Py_ssize_t count, const Operands& ops, PyObject* output) {
+PyObject* record(Op* op, PyObject* const* args, const Operands& ops, PyObject* output, PyObject* options) {
   PyObject* saved = PyTuple_New(op->kept_count);
   PyObject* edges = PyTuple_New(op->target_count);
   if (saved == nullptr || edges == nullptr) {
@@ -366,7 +374,7 @@ PyObject* record(Op* op, PyObject* const* args, Py_ssize_t count, const Operands
     const Kept kept = op->kept[i];
     PyObject* value = nullptr;
     if (kept.kind == Kept::argument) {
-      value = Py_NewRef(kept.index < count ? args[kept.index] : Py_None);
+      value = Py_NewRef(args[kept.index] != nullptr ? args[kept.index] : Py_None);
     } else if (kept.kind == Kept::output) {
       value = make_tensor(Py_NewRef(output), false, nullptr);
     } else {
@@ -384,35 +392,105 @@ PyObject* record(Op* op, PyObject* const* args, Py_ssize_t count, const Operands
     PyTuple_SET_ITEM(edges, i, Py_NewRef(edge));
   }
   Node* node = nullptr;
-  if (!failed) node = make_node(node_type, reinterpret_cast<PyObject*>(op), edges, saved, Py_None);
+  if (!failed) node = make_node(node_type, reinterpret_cast<PyObject*>(op), edges, saved, options);
   Py_DECREF(saved);
   Py_DECREF(edges);
   if (node != nullptr) node->shape = shape_tuple(reinterpret_cast<PyArrayObject*>(output));
   return reinterpret_cast<PyObject*>(node);
 }
 
-// A call with tensors alone, for the kernel `direct`. nullptr without an error set: not a plain call.
+// The positions of the arguments by name. False: one that is not known, or is there twice.
+bool place_keywords(Op* op, PyObject* const* values, PyObject* kwnames, PyObject** given) {
+  const Py_ssize_t total = PyTuple_GET_SIZE(op->names);
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); ++k) {
+    Py_ssize_t at = 0;  // names of parameters and of keywords are interned
+    while (at < total && PyTuple_GET_ITEM(op->names, at) != PyTuple_GET_ITEM(kwnames, k)) ++at;
+    if (at == total || given[at] != nullptr) return false;
+    given[at] = values[k];
+  }
+  return true;
+}
+
+// An axis of a tensor with `ndim` of them, counted from the front; -1 if it is none.
+long axis_from_front(PyObject* value, int ndim) {
+  if (!PyLong_CheckExact(value)) return -1;
+  int overflow;
+  const long axis = PyLong_AsLongAndOverflow(value, &overflow);
+  if (overflow != 0 || axis < -ndim || axis >= ndim) return -1;
+  return axis < 0 ? axis + ndim : axis;
+}
+
+// What a kernel gets for the axes of its caller: None, an axis, or a tuple of them. nullptr without an error set: in doubt.
+PyObject* made_axes(PyObject* value, int ndim) {
+  const bool all = value == Py_None, single = PyLong_CheckExact(value);
+  if (!all && !single && !PyTuple_CheckExact(value)) return nullptr;
+  const Py_ssize_t count = all ? ndim : single ? 1 : PyTuple_GET_SIZE(value);
+  uint64_t seen = 0;
+  long axes[NPY_MAXDIMS];
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    if (i == NPY_MAXDIMS) return nullptr;
+    axes[i] = all ? long(i) : axis_from_front(single ? value : PyTuple_GET_ITEM(value, i), ndim);
+    if (axes[i] < 0 || seen >> axes[i] & 1) return nullptr;
+    seen |= uint64_t(1) << axes[i];
+  }
+  PyObject* made = PyTuple_New(count);
+  for (Py_ssize_t i = 0; made != nullptr && i < count; ++i) PyTuple_SET_ITEM(made, i, PyLong_FromLong(axes[i]));
+  return made;
+}
+
+// The attribute that a kernel gets where the caller gave `value` (or nullptr) and `plain` stands for none: a new
+// reference. nullptr without an error set: in doubt.
+PyObject* made_attribute(PyObject* value, PyObject* plain, int ndim) {
+  if (plain == last_axis || plain == all_axes || plain == flat_axis) {
+    if (ndim == 0) return nullptr;
+    if (plain == flat_axis && (value == nullptr || value == Py_None)) return Py_NewRef(Py_None);
+    if (plain == all_axes) return made_axes(value != nullptr ? value : Py_None, ndim);
+    const long axis = value != nullptr ? axis_from_front(value, ndim) : ndim - 1;
+    return axis < 0 ? nullptr : PyLong_FromLong(axis);
+  }
+  if (value == nullptr || value == plain) return Py_NewRef(plain);
+  // keepdims, and the needs of a backward
+  const bool alike = (PyBool_Check(plain) && PyBool_Check(value)) || (PyTuple_CheckExact(plain) && PyTuple_CheckExact(value));
+  return alike ? Py_NewRef(value) : nullptr;
+}
+
+// The options that the backward of a recorded call gets: those that were given. A new reference.
+PyObject* options_given(Op* op, PyObject* const* given) {
+  PyObject* options = nullptr;
+  for (Py_ssize_t i = op->tensor_count; i < PyTuple_GET_SIZE(op->plain); ++i) {
+    if (given[i] == nullptr) continue;
+    if (options == nullptr && (options = PyDict_New()) == nullptr) return nullptr;
+    if (PyDict_SetItem(options, PyTuple_GET_ITEM(op->names, i), given[i]) < 0) {
+      Py_DECREF(options);
+      return nullptr;
+    }
+  }
+  return options != nullptr ? options : Py_NewRef(Py_None);
+}
+
+// A call for the kernel `direct`: tensors, then axes and flags. nullptr without an error set: not a plain call.
 PyObject* call_directly(Op* op, PyObject* const* args, Py_ssize_t count, PyObject* kwnames) {
   const Py_ssize_t total = PyTuple_GET_SIZE(op->plain);
-  if (count < 1 || count > op->tensor_count || observer != nullptr) return nullptr;
-  PyObject* needs = nullptr;
-  if (kwnames != nullptr) {
-    if (PyTuple_GET_SIZE(kwnames) != 1 || PyTuple_GET_ITEM(kwnames, 0) != name_needs) return nullptr;
-    needs = args[count];
-    if (!PyTuple_CheckExact(needs)) return nullptr;
-  }
+  if (count < 1 || count > total || observer != nullptr) return nullptr;
+  PyObject* given[max_direct_arguments] = {};
+  for (Py_ssize_t i = 0; i < count; ++i) given[i] = args[i];
+  if (kwnames != nullptr && !place_keywords(op, args + count, kwnames, given)) return nullptr;
+
   Operands operands;
   for (auto& tensor : operands.tensors) tensor = nullptr;
   PyObject* values[max_direct_arguments];
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    if (args[i] == Py_None && PyTuple_GET_ITEM(op->plain, i) == Py_None) {
+  int ndim = 0;  // a loss's grad_output has fewer axes than its logits
+  for (Py_ssize_t i = 0; i < op->tensor_count; ++i) {
+    if (given[i] == nullptr || given[i] == Py_None) {
+      if (PyTuple_GET_ITEM(op->plain, i) != Py_None) return nullptr;  // a tensor that must be given
       values[i] = Py_None;
       continue;
     }
-    if (!PyObject_TypeCheck(args[i], tensor_base)) return nullptr;
-    auto* tensor = reinterpret_cast<Tensor*>(args[i]);
+    if (!PyObject_TypeCheck(given[i], tensor_base)) return nullptr;
+    auto* tensor = reinterpret_cast<Tensor*>(given[i]);
     operands.tensors[i] = tensor;
     values[i] = tensor->array;
+    ndim = std::max(ndim, PyArray_NDIM(reinterpret_cast<PyArrayObject*>(tensor->array)));
     if (tensor->requires_grad) {
       bool is_target = false;
       for (int t = 0; t < op->target_count; ++t) is_target |= op->targets[t] == i;
@@ -420,27 +498,13 @@ PyObject* call_directly(Op* op, PyObject* const* args, Py_ssize_t count, PyObjec
       operands.requires_grad = true;
     }
   }
-  PyObject* made = nullptr;  // the axis, if it had to be made
-  int ndim = 0;  // a loss's grad_output has fewer axes than its logits
-  for (Tensor* tensor : operands.tensors)
-    if (tensor != nullptr) ndim = std::max(ndim, PyArray_NDIM(reinterpret_cast<PyArrayObject*>(tensor->array)));
-  for (Py_ssize_t i = count; i < total; ++i) {
-    values[i] = PyTuple_GET_ITEM(op->plain, i);
-    if (values[i] == Py_Ellipsis) return nullptr;  // a tensor that must be given
-    if (values[i] != last_axis && values[i] != all_axes) continue;
-    if (ndim == 0) return nullptr;
-    if (values[i] == last_axis) {
-      made = PyLong_FromLong(ndim - 1);
-    } else {
-      made = PyTuple_New(ndim);
-      for (int axis = 0; made != nullptr && axis < ndim; ++axis) PyTuple_SET_ITEM(made, axis, PyLong_FromLong(axis));
-    }
-    if (made == nullptr) return nullptr;
-    values[i] = made;
+  Py_ssize_t made = op->tensor_count;
+  for (; made < total; ++made) {
+    values[made] = made_attribute(given[made], PyTuple_GET_ITEM(op->plain, made), ndim);
+    if (values[made] == nullptr) break;
   }
-  if (needs != nullptr) values[total - 1] = needs;
-  PyObject* output = PyObject_Vectorcall(op->direct, values, static_cast<size_t>(total), nullptr);
-  Py_XDECREF(made);
+  PyObject* output = made == total ? PyObject_Vectorcall(op->direct, values, static_cast<size_t>(total), nullptr) : nullptr;
+  while (made-- > op->tensor_count) Py_DECREF(values[made]);
   if (output == nullptr) return nullptr;
   if (output == Py_NotImplemented) {
     Py_DECREF(output);
@@ -458,7 +522,9 @@ PyObject* call_directly(Op* op, PyObject* const* args, Py_ssize_t count, PyObjec
     }
     PyObject* node = nullptr;
     if (recorded) {
-      node = record(op, args, count, operands, output);
+      PyObject* options = options_given(op, given);
+      if (options != nullptr) node = record(op, given, operands, output, options);
+      Py_XDECREF(options);
       if (node == nullptr) {
         Py_DECREF(output);
         return nullptr;
@@ -503,7 +569,7 @@ PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, Py
   PyObject* outputs[max_elementwise_outputs] = {};
   void* data[max_elementwise_outputs];
   for (int i = 0; i < kernel.outputs; ++i) {
-    PyArrayObject* out = new_array(operands.dtype, PyArray_NDIM(first), PyArray_DIMS(first));
+    PyArrayObject* out = new_array(kernel.mask_output ? DType::boolean : operands.dtype, PyArray_NDIM(first), PyArray_DIMS(first));
     if (out == nullptr) {
       for (int j = 0; j < i; ++j) Py_DECREF(outputs[j]);
       return nullptr;
@@ -519,7 +585,7 @@ PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, Py
   if (kernel.outputs == 1) {
     PyObject* node = nullptr;
     if (recorded) {
-      node = record(op, args, count, operands, outputs[0]);
+      node = record(op, args, operands, outputs[0], Py_None);
       if (node == nullptr) {
         Py_DECREF(outputs[0]);
         return nullptr;
@@ -552,6 +618,7 @@ int op_traverse(PyObject* object, visitproc visit, void* arg) {
   Py_VISIT(self->results);
   Py_VISIT(self->direct);
   Py_VISIT(self->plain);
+  Py_VISIT(self->names);
   return 0;
 }
 
@@ -561,6 +628,7 @@ int op_clear(PyObject* object) {
   Py_CLEAR(self->results);
   Py_CLEAR(self->direct);
   Py_CLEAR(self->plain);
+  Py_CLEAR(self->names);
   return 0;
 }
 
@@ -609,7 +677,7 @@ PyObject* op_run_natively(PyObject* object, PyObject* args) {
                         &PyTuple_Type, &scalars, &results))
     return nullptr;
   const ElementwiseKernel* kernel = find_elementwise(name);
-  if (kernel == nullptr || kernel->mask_inputs != 0 || kernel->mask_output ||
+  if (kernel == nullptr || kernel->mask_inputs != 0 || (kernel->mask_output && records) ||
       PyTuple_GET_SIZE(scalars) != kernel->scalars || (kernel->outputs > 1 && (records || results == Py_None)))
     Py_RETURN_FALSE;
   if (!read_plan(self, kept, targets, kernel->inputs)) {
@@ -626,16 +694,17 @@ PyObject* op_run_natively(PyObject* object, PyObject* args) {
   Py_RETURN_TRUE;
 }
 
-// run_directly(kernel, records, kept, targets, plain, tensors, results) -> bool
+// run_directly(kernel, records, kept, targets, plain, names, tensors, results) -> bool
 // plain: an entry per argument of the kernel: ... for a tensor that must be given, else what stands for it.
+// names: how each of them is called, or None for one that the backward could not be told.
 PyObject* op_run_directly(PyObject* object, PyObject* args) {
   auto* self = reinterpret_cast<Op*>(object);
   int records, tensors;
-  PyObject *kernel, *kept, *targets, *plain, *results;
-  if (!PyArg_ParseTuple(args, "OpO!O!O!iO", &kernel, &records, &PyTuple_Type, &kept, &PyTuple_Type, &targets,
-                        &PyTuple_Type, &plain, &tensors, &results))
+  PyObject *kernel, *kept, *targets, *plain, *names, *results;
+  if (!PyArg_ParseTuple(args, "OpO!O!O!O!iO", &kernel, &records, &PyTuple_Type, &kept, &PyTuple_Type, &targets,
+                        &PyTuple_Type, &plain, &PyTuple_Type, &names, &tensors, &results))
     return nullptr;
-  if (PyTuple_GET_SIZE(plain) > max_direct_arguments || tensors < 1 || tensors > max_elementwise_inputs ||
+  if (PyTuple_GET_SIZE(plain) > max_direct_arguments || PyTuple_GET_SIZE(names) != PyTuple_GET_SIZE(plain) || tensors < 1 || tensors > max_elementwise_inputs ||
       tensors > PyTuple_GET_SIZE(plain) || !read_plan(self, kept, targets, tensors)) {
     if (PyErr_Occurred()) return nullptr;
     Py_RETURN_FALSE;
@@ -644,6 +713,7 @@ PyObject* op_run_directly(PyObject* object, PyObject* args) {
   self->tensor_count = tensors;
   Py_XSETREF(self->results, results == Py_None ? nullptr : Py_NewRef(results));
   Py_XSETREF(self->plain, Py_NewRef(plain));
+  Py_XSETREF(self->names, Py_NewRef(names));
   Py_XSETREF(self->direct, Py_NewRef(kernel));
   Py_RETURN_TRUE;
 }
@@ -734,14 +804,15 @@ PyMethodDef functions[] = {
 // Adds the classes and functions of the recorder to the module. False with a Python error set on failure.
 bool bind_recorder(PyObject* module) {
   name_call = PyUnicode_InternFromString("call");
-  name_needs = PyUnicode_InternFromString("needs");
   last_axis = PyUnicode_InternFromString("last axis");
+  flat_axis = PyUnicode_InternFromString("flat axis");
   all_axes = PyUnicode_InternFromString("all axes");
   tensor_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&tensor_spec));
   node_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&node_spec));
   PyObject* op_base = PyType_FromSpec(&op_spec);
-  if (name_call == nullptr || name_needs == nullptr || last_axis == nullptr || all_axes == nullptr || tensor_base == nullptr || node_base == nullptr || op_base == nullptr) return false;
+  if (name_call == nullptr || last_axis == nullptr || all_axes == nullptr || flat_axis == nullptr || tensor_base == nullptr || node_base == nullptr || op_base == nullptr) return false;
   return PyModule_AddObjectRef(module, "LAST_AXIS", last_axis) == 0 &&
+         PyModule_AddObjectRef(module, "FLAT_AXIS", flat_axis) == 0 &&
          PyModule_AddObjectRef(module, "ALL_AXES", all_axes) == 0 &&
          PyModule_AddObjectRef(module, "TensorBase", reinterpret_cast<PyObject*>(tensor_base)) == 0 &&
          PyModule_AddObjectRef(module, "NodeBase", reinterpret_cast<PyObject*>(node_base)) == 0 &&

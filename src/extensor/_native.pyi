@@ -50,6 +50,7 @@ class OpBase:
     def run_directly(self, *plan: Any) -> bool: ...
 
 ALL_AXES: str
+FLAT_AXIS: str
 LAST_AXIS: str
 
 def register_classes(tensor: type, node: type, ops: tuple[type, ...], package_path: str) -> None: ...

@@ -42,6 +42,7 @@ from .tensor import ExTensor
 try:
     from ._native import (
         ALL_AXES,
+        FLAT_AXIS,
         LAST_AXIS,
         NodeBase,
         OpBase,
@@ -52,9 +53,10 @@ try:
         next_sequence,
         register_classes,
     )
-except ImportError:
+except ModuleNotFoundError:
     from ._pure import (  # type: ignore[assignment]
         ALL_AXES,
+        FLAT_AXIS,
         LAST_AXIS,
         NodeBase,
         OpBase,
@@ -67,7 +69,8 @@ except ImportError:
     )
 
 __all__ = [
-    "ALL_AXES", "LAST_AXIS", "Node", "Op", "differentiable", "fused", "is_recording", "no_grad", "observe",
+    "ALL_AXES", "FLAT_AXIS", "LAST_AXIS", "Node", "Op", "differentiable", "fused", "is_recording", "no_grad", "observe",
+    "undifferentiated",
 ]  # fmt: skip
 
 _PACKAGE = os.path.dirname(__file__) + os.sep
@@ -398,7 +401,9 @@ def _dress(wrapper: Any, fn: Callable[..., Any]) -> None:
 
 def _run_natively(op: Op, rule: Rule) -> None:
     """Hand plain calls of an op to its native kernel, if there is one of its name."""
-    tensors = [n for n in rule.names if n not in rule.defaults or (op.plain is not None and n in rule.targets)]
+    tensors = [
+        n for n in rule.names if n not in rule.defaults or (op.plain is not None and n in rule.targets)
+    ]
     kept = []
     for p in rule.parameters:
         if p.keyword:  # an option; at its default in a plain call
@@ -410,7 +415,9 @@ def _run_natively(op: Op, rule: Rule) -> None:
         else:
             return
     if op.plain is not None:
-        _run_directly(op, True, tuple(kept), tuple(tensors.index(t) for t in rule.targets), None)
+        options = {p.name for p in rule.parameters if p.keyword}
+        names = tuple(n if n in options or n in tensors else None for n in rule.names)
+        _run_directly(op, True, tuple(kept), tuple(tensors.index(t) for t in rule.targets), names, None)
         return
     scalars = _plain_scalars(rule.defaults)
     if (
@@ -424,12 +431,16 @@ def _run_natively(op: Op, rule: Rule) -> None:
         )
 
 
-def _run_directly(op: Any, records: bool, kept: Any, targets: Any, results: Any) -> None:
+def _run_directly(op: Any, records: bool, kept: Any, targets: Any, names: Any, results: Any) -> None:
     """Hand plain calls of an op to the native kernel of its name, which answers NotImplemented if it is in doubt."""
     native = NATIVE.get(op.__name__)
     if native is not None and op.plain is not None:
         tensors = sum(1 for _ in itertools.takewhile(lambda entry: entry in (..., None), op.plain))
-        op.run_directly(native, records, kept, targets, op.plain, tensors, results)
+        op.run_directly(native, records, kept, targets, op.plain, names, tensors, results)
+
+
+def _parameter_names(fn: Callable[..., Any]) -> tuple[str, ...]:
+    return fn.__code__.co_varnames[: fn.__code__.co_argcount + fn.__code__.co_kwonlyargcount]
 
 
 def _defaults(fn: Callable[..., Any]) -> dict[str, Any]:
@@ -610,7 +621,7 @@ class Fused(OpBase):
         scalars = _plain_scalars(_defaults(fn))
         results = fn.__globals__.get(fn.__annotations__["return"])
         if plain is not None:
-            _run_directly(self, False, (), (), results)
+            _run_directly(self, False, (), (), _parameter_names(fn), results)
         elif scalars is not None:
             self.run_natively(self.__name__, False, (), (), scalars, results)
 
@@ -636,4 +647,33 @@ class Fused(OpBase):
         return f"<backward function {self.__module__}.{self.__qualname__}>"
 
 
-register_classes(ExTensor, Node, (Op, Fused), _PACKAGE)
+class Undifferentiated(OpBase):
+    """A function without a gradient, whose plain calls go straight to its native kernel."""
+
+    def __init__(self, fn: Callable[..., Any], plain: tuple[Any, ...] | None) -> None:
+        self.call = self.fn = fn
+        self.plain = plain
+        _dress(self, fn)
+        if plain is not None:
+            _run_directly(self, False, (), (), _parameter_names(fn), None)
+        else:
+            self.run_natively(self.__name__, False, (), (), (), None)
+
+
+@overload
+def undifferentiated(function: F) -> F: ...
+@overload
+def undifferentiated(*, plain: tuple[Any, ...]) -> Callable[[F], F]: ...
+def undifferentiated(function: F | None = None, *, plain: tuple[Any, ...] | None = None) -> Any:
+    """For a function without a gradient whose body is "check, then the one kernel of its name".
+
+    ``plain`` is as in :func:`differentiable`; without it the kernel is an elementwise one.
+    """
+
+    def decorate(fn: F) -> F:
+        return Undifferentiated(fn, plain)  # type: ignore[return-value]
+
+    return decorate if function is None else decorate(function)
+
+
+register_classes(ExTensor, Node, (Op, Fused, Undifferentiated), _PACKAGE)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import kernels
+from ..graph import undifferentiated
 from ..tensor import ExTensor
 from ._binary import binary
 from ._checks import as_tensor
@@ -18,6 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@undifferentiated
 def equal(a: Any, b: Any) -> ExTensor:
     """Where a equals b, with broadcasting.   y = a == b
 
@@ -29,6 +31,7 @@ def equal(a: Any, b: Any) -> ExTensor:
     return binary("equal", kernels.equal, a, b)
 
 
+@undifferentiated
 def not_equal(a: Any, b: Any) -> ExTensor:
     """Where a differs from b, with broadcasting.   y = a != b
 
@@ -40,6 +43,7 @@ def not_equal(a: Any, b: Any) -> ExTensor:
     return binary("not_equal", kernels.not_equal, a, b)
 
 
+@undifferentiated
 def less(a: Any, b: Any) -> ExTensor:
     """Where a is less than b, with broadcasting.   y = a < b
 
@@ -51,6 +55,7 @@ def less(a: Any, b: Any) -> ExTensor:
     return binary("less", kernels.less, a, b)
 
 
+@undifferentiated
 def less_equal(a: Any, b: Any) -> ExTensor:
     """Where a is at most b, with broadcasting.   y = a <= b
 
@@ -62,6 +67,7 @@ def less_equal(a: Any, b: Any) -> ExTensor:
     return binary("less_equal", kernels.less_equal, a, b)
 
 
+@undifferentiated
 def greater(a: Any, b: Any) -> ExTensor:
     """Where a is greater than b, with broadcasting.   y = a > b
 
@@ -73,6 +79,7 @@ def greater(a: Any, b: Any) -> ExTensor:
     return binary("greater", kernels.greater, a, b)
 
 
+@undifferentiated
 def greater_equal(a: Any, b: Any) -> ExTensor:
     """Where a is at least b, with broadcasting.   y = a >= b
 
@@ -84,6 +91,7 @@ def greater_equal(a: Any, b: Any) -> ExTensor:
     return binary("greater_equal", kernels.greater_equal, a, b)
 
 
+@undifferentiated
 def logical_and(a: Any, b: Any) -> ExTensor:
     """Where both are true (not zero), with broadcasting.   y = a and b
 
@@ -95,6 +103,7 @@ def logical_and(a: Any, b: Any) -> ExTensor:
     return binary("logical_and", kernels.logical_and, a, b)
 
 
+@undifferentiated
 def logical_or(a: Any, b: Any) -> ExTensor:
     """Where either is true (not zero), with broadcasting.   y = a or b
 
@@ -106,6 +115,7 @@ def logical_or(a: Any, b: Any) -> ExTensor:
     return binary("logical_or", kernels.logical_or, a, b)
 
 
+@undifferentiated
 def logical_xor(a: Any, b: Any) -> ExTensor:
     """Where exactly one is true (not zero), with broadcasting.   y = a xor b
 
@@ -117,6 +127,7 @@ def logical_xor(a: Any, b: Any) -> ExTensor:
     return binary("logical_xor", kernels.logical_xor, a, b)
 
 
+@undifferentiated
 def logical_not(x: ExTensor) -> ExTensor:
     """Where x is false (zero).   y = not x
 
@@ -128,6 +139,7 @@ def logical_not(x: ExTensor) -> ExTensor:
     return kernels.logical_not(as_tensor("logical_not", "x", x))
 
 
+@undifferentiated
 def isnan(x: ExTensor) -> ExTensor:
     """Where x is not a number.
 
@@ -139,6 +151,7 @@ def isnan(x: ExTensor) -> ExTensor:
     return kernels.isnan(as_tensor("isnan", "x", x))
 
 
+@undifferentiated
 def isinf(x: ExTensor) -> ExTensor:
     """Where x is infinite.
 
@@ -150,6 +163,7 @@ def isinf(x: ExTensor) -> ExTensor:
     return kernels.isinf(as_tensor("isinf", "x", x))
 
 
+@undifferentiated
 def isfinite(x: ExTensor) -> ExTensor:
     """Where x is neither nan nor infinite.
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..graph import ALL_AXES, differentiable, fused
+from ..graph import ALL_AXES, FLAT_AXIS, differentiable, fused
 from ..kernels import Kernel
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._checks import (
@@ -187,7 +187,7 @@ def _extremum_formula(extremum: Any) -> Any:
     return formula
 
 
-@differentiable
+@differentiable(plain=(..., ALL_AXES, False))
 def max_reduce(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """The largest element over ``axis``; nan if one is nan.   y = max_i x_i
 
@@ -227,7 +227,7 @@ def max_reduce_backward(
     )
 
 
-@differentiable
+@differentiable(plain=(..., ALL_AXES, False))
 def min_reduce(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """The smallest element over ``axis``; nan if one is nan.   y = min_i x_i
 
@@ -267,7 +267,7 @@ def min_reduce_backward(
     )
 
 
-@differentiable
+@differentiable(plain=(..., ALL_AXES, False, 0))
 def variance(x: ExTensor, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> ExTensor:
     """Variance over ``axis``.   y = sum_i (x_i - mean(x))**2 / (n - ddof)
 
@@ -323,7 +323,7 @@ def variance_backward(
     )
 
 
-@differentiable
+@differentiable(plain=(..., ALL_AXES, False, 0))
 def std(x: ExTensor, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> ExTensor:
     """Standard deviation over ``axis``.   y = sqrt(sum_i (x_i - mean(x))**2 / (n - ddof))
 
@@ -373,7 +373,7 @@ def std_backward(
     return _reduce_backward("std_backward", kernels.std_backward, grad_output, x, axis, keepdims, ddof)
 
 
-@differentiable
+@differentiable(plain=(..., ALL_AXES, False))
 def prod(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """Product over ``axis``; 1 where there is nothing to multiply.   y = x_1 x_2 ... x_n
 
@@ -435,7 +435,7 @@ def prod_backward(grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdim
     return _reduce_backward("prod_backward", kernels.prod_backward, grad_output, x, axis, keepdims)
 
 
-@differentiable
+@differentiable(plain=(..., ALL_AXES, False))
 def logsumexp(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """Logarithm of a sum of exponentials, without overflow.   y = m + log(sum_i exp(x_i - m)),  m = max_i x_i
 
@@ -486,7 +486,7 @@ def _along(function: str, axis: Any, ndim: int) -> int | None:
     return None if axis is None else as_axis(function, axis, ndim)
 
 
-@differentiable
+@differentiable(plain=(..., FLAT_AXIS))
 def cumsum(x: ExTensor, axis: int | None = None) -> ExTensor:
     """Running sums along ``axis``.   y_i = x_0 + ... + x_i
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..graph import differentiable, fused
+from ..graph import FLAT_AXIS, differentiable, fused, undifferentiated
 from ..kernels import Kernel
 from ..tensor import ExTensor
 from ._checks import as_axes, as_axis, as_bool, as_grad, as_int, as_tensor, differentiable_input
@@ -159,6 +159,7 @@ def _search(function: str, kernel: Kernel, x: Any, axis: int | None, keepdims: b
     return kernel(x, along, as_bool(function, "keepdims", keepdims))
 
 
+@undifferentiated(plain=(..., FLAT_AXIS, False))
 def argmax(x: ExTensor, axis: int | None = None, keepdims: bool = False) -> ExTensor:
     """The index of the largest element along ``axis``: the first of equal ones, the first nan if there is one.
 
@@ -175,6 +176,7 @@ def argmax(x: ExTensor, axis: int | None = None, keepdims: bool = False) -> ExTe
     return _search("argmax", kernels.argmax, x, axis, keepdims)
 
 
+@undifferentiated(plain=(..., FLAT_AXIS, False))
 def argmin(x: ExTensor, axis: int | None = None, keepdims: bool = False) -> ExTensor:
     """The index of the smallest element along ``axis``: the first of equal ones, the first nan if there is one.
 
