@@ -16,7 +16,7 @@ from .errors import describe
 
 try:
     from ._native import TensorBase
-except ImportError:
+except ModuleNotFoundError:
     from ._pure import TensorBase
 
 __all__ = ["ExTensor", "Indices", "Shape", "TensorOrDtype", "TensorOrShape", "asarray", "from_dlpack", "tensor"]

@@ -20,7 +20,7 @@ from ..tensor import ExTensor
 
 try:
     from .._native import kernels as NATIVE
-except ImportError:
+except ModuleNotFoundError:
     NATIVE: dict[str, Callable[..., Any]] = {}  # type: ignore[no-redef]
 
 __all__ = ["KERNELS", "NATIVE", "Kernel", "kernel"]
