@@ -62,6 +62,7 @@ template <class T>
 struct Integers {
   using Raw = typename Vec<T>::RawInteger;
   using Integer = typename integer_of<T>::type;
+  typedef std::make_unsigned_t<Integer> RawUnsigned __attribute__((vector_size(vector_bytes)));
   Raw v;
   Integers() = default;
   EXTENSOR_INLINE Integers(Raw raw) : v(raw) {}
@@ -100,8 +101,13 @@ template <class T> EXTENSOR_INLINE Mask<T> operator||(Mask<T> a, Mask<T> b) { re
 template <class T> EXTENSOR_INLINE Mask<T> operator^(Mask<T> a, Mask<T> b) { return {a.v ^ b.v}; }
 template <class T> EXTENSOR_INLINE Mask<T> operator!(Mask<T> a) { return {~a.v}; }
 
-#define EXTENSOR_INTEGER_OPERATOR(op)                                                                             \
-  template <class T> EXTENSOR_INLINE Integers<T> operator op(Integers<T> a, Integers<T> b) { return {a.v op b.v}; } \
+// Arithmetic wraps around: bits of a nan take part in it before another lane's result is chosen. So it is that of the
+// unsigned integers.
+#define EXTENSOR_INTEGER_OPERATOR(op)                                                                      \
+  template <class T> EXTENSOR_INLINE Integers<T> operator op(Integers<T> a, Integers<T> b) {               \
+    using Wrapping = typename Integers<T>::RawUnsigned;                                                    \
+    return {(typename Integers<T>::Raw)((Wrapping)a.v op (Wrapping)b.v)};                                  \
+  }                                                                                                        \
   template <class T> EXTENSOR_INLINE Integers<T> operator op(Integers<T> a, typename Integers<T>::Integer b) { return a op Integers<T>(b); }
 EXTENSOR_INTEGER_OPERATOR(+)
 EXTENSOR_INTEGER_OPERATOR(-)
@@ -109,7 +115,9 @@ EXTENSOR_INTEGER_OPERATOR(&)
 EXTENSOR_INTEGER_OPERATOR(|)
 EXTENSOR_INTEGER_OPERATOR(^)
 #undef EXTENSOR_INTEGER_OPERATOR
-template <class T> EXTENSOR_INLINE Integers<T> operator<<(Integers<T> a, int count) { return {a.v << count}; }
+template <class T> EXTENSOR_INLINE Integers<T> operator<<(Integers<T> a, int count) {
+  return {(typename Integers<T>::Raw)((typename Integers<T>::RawUnsigned)a.v << count)};
+}
 template <class T> EXTENSOR_INLINE Integers<T> operator>>(Integers<T> a, int count) { return {a.v >> count}; }
 
 template <class T> EXTENSOR_INLINE Integers<T> bits(Vec<T> a) { return {(typename Integers<T>::Raw)a.v}; }
@@ -135,9 +143,7 @@ template <class T> EXTENSOR_INLINE Vec<T> copysign(Vec<T> magnitude, Vec<T> sign
 template <class T> EXTENSOR_INLINE Vec<T> flip_sign(Vec<T> a, Vec<T> b) { return from_bits(bits(a) ^ sign_bit(b)); }
 
 template <class T> EXTENSOR_INLINE Integers<T> shift_right_logical(Integers<T> a, int count) {
-  typedef std::make_unsigned_t<typename Integers<T>::Integer> Unsigned;
-  typedef Unsigned RawUnsigned __attribute__((vector_size(vector_bytes)));
-  return {(typename Integers<T>::Raw)((RawUnsigned)a.v >> count)};
+  return {(typename Integers<T>::Raw)((typename Integers<T>::RawUnsigned)a.v >> count)};
 }
 
 // The larger of a bound and x, the smaller of a bound and x; a nan in x passes through.

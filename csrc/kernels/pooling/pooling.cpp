@@ -1,6 +1,8 @@
 // Pooling, plane by plane. A window that hangs over the edge is cut to the plane first. Compiled once per instruction set.
 #include "kernels/pooling/pooling.hpp"
 
+#include <cstring>
+
 #include "core/memory.hpp"
 #include "core/simd.hpp"
 #include "core/threads.hpp"
@@ -49,13 +51,15 @@ EXTENSOR_INLINE int64_t place_of_max(const T* x, int64_t width, Span rows, Span 
   return place;
 }
 
+// One choice at a time, so that the compiler makes vectors of it.
 template <class T>
 EXTENSOR_INLINE T larger(T a, T b) {
-  return wins(b, a) ? b : a;
+  const T number = b > a ? b : a, first = a != a ? a : number;
+  return b != b ? b : first;
 }
 
 template <class T>
-void max_pairs(const PoolShape& s, const T* x, T* y) {
+void max_pairs(const PoolShape& s, const T* x, T* __restrict y) {
   for (int64_t i = 0; i < s.y[0]; ++i, x += 2 * s.x[1], y += s.y[1]) {
     const T* below = x + s.x[1];
     for (int64_t j = 0; j < s.y[1]; ++j)
@@ -71,25 +75,37 @@ void max_plane(const PoolShape& s, const T* x, T* y) {
   }
 }
 
-// Every element of a window is written at once: the gradient to the first that equals the maximum, zeros to the others,
-// or nan to all if none does.
+// `count` windows side by side. Every element of a window is written at once: the gradient to the first that equals the
+// maximum, zeros to the others, or nan to all if none does. What is left for the next element: the gradient, or that.
+template <class T>
+EXTENSOR_INLINE void max_backward_run(int64_t count, const T* g, const T* x, const T* below, T* __restrict grad,
+                                      T* __restrict grad_below) {
+  for (int64_t j = 0; j < count; ++j) {
+    const T a = x[2 * j], b = x[2 * j + 1], c = below[2 * j], d = below[2 * j + 1];
+    const T m = larger(larger(a, b), larger(c, d)), other = m == m ? T(0) : m;
+    const T after_a = a == m ? other : g[j], after_b = b == m ? other : after_a, after_c = c == m ? other : after_b;
+    grad[2 * j] = a == m ? g[j] : other;
+    grad[2 * j + 1] = b == m ? after_a : other;
+    grad_below[2 * j] = c == m ? after_b : other;
+    grad_below[2 * j + 1] = d == m ? after_c : other;
+  }
+}
+
 template <class T>
 void max_backward_pairs(const PoolShape& s, const T* g, const T* x, T* grad) {
-  const int64_t width = s.x[1];
+  constexpr int64_t step = 8;  // windows; fewer than that at the end of a row go through copies of this length
+  const int64_t width = s.x[1], whole = s.y[1] / step * step, rest = s.y[1] - whole;
   for (int64_t i = 0; i < s.y[0]; ++i, g += s.y[1], x += 2 * width, grad += 2 * width) {
-    const T* below = x + width;
-    T* grad_below = grad + width;
-    for (int64_t j = 0; j < s.y[1]; ++j) {
-      const T a = x[2 * j], b = x[2 * j + 1], c = below[2 * j], d = below[2 * j + 1];
-      const T m = larger(larger(a, b), larger(c, d)), other = m == m ? T(0) : m;
-      const bool at_a = a == m, at_b = !at_a & (b == m), at_c = !(at_a | at_b) & (c == m);
-      const bool at_d = !(at_a | at_b | at_c) & (d == m);
-      grad[2 * j] = at_a ? g[j] : other;
-      grad[2 * j + 1] = at_b ? g[j] : other;
-      grad_below[2 * j] = at_c ? g[j] : other;
-      grad_below[2 * j + 1] = at_d ? g[j] : other;
+    max_backward_run(whole, g, x, x + width, grad, grad + width);
+    if (rest > 0) {
+      T padded_g[step] = {}, padded_x[2][2 * step] = {}, padded_grad[2][2 * step];
+      const size_t bytes = size_t(rest) * sizeof(T);
+      std::memcpy(padded_g, g + whole, bytes);
+      for (int row = 0; row < 2; ++row) std::memcpy(padded_x[row], x + row * width + 2 * whole, 2 * bytes);
+      max_backward_run(step, padded_g, padded_x[0], padded_x[1], padded_grad[0], padded_grad[1]);
+      for (int row = 0; row < 2; ++row) std::memcpy(grad + row * width + 2 * whole, padded_grad[row], 2 * bytes);
     }
-    for (int64_t c = 2 * s.y[1]; c < width; ++c) grad[c] = grad_below[c] = T(0);
+    for (int64_t c = 2 * s.y[1]; c < width; ++c) grad[c] = grad[c + width] = T(0);
   }
   for (int64_t c = 0; c < (s.x[0] - 2 * s.y[0]) * width; ++c) grad[c] = T(0);
 }
