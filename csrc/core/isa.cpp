@@ -11,9 +11,12 @@ Isa best_isa() {
 #ifdef EXTENSOR_X86
   __builtin_cpu_init();
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  return avx512 ? Isa::avx512 : avx2 ? Isa::avx2 : Isa::baseline;
+#ifdef EXTENSOR_AVX512
+  if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    return Isa::avx512;
+#endif
+  return avx2 ? Isa::avx2 : Isa::baseline;
 #else
   return Isa::baseline;
 #endif

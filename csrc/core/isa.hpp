@@ -19,16 +19,21 @@ const char* isa_name(Isa isa);
 
 }  // namespace extensor
 
-// EXTENSOR_X86 is defined by the build when the avx2 and avx512 variants are compiled in.
+// EXTENSOR_X86 is defined by the build when the avx2 variants are compiled in, EXTENSOR_AVX512 when those are too.
 #ifdef EXTENSOR_X86
 #define EXTENSOR_PER_ISA(declaration)  \
   namespace baseline { declaration; } \
   namespace avx2 { declaration; }     \
   namespace avx512 { declaration; }
-#define EXTENSOR_SELECT(function)                                                      \
-  (::extensor::active_isa() == ::extensor::Isa::avx512 ? ::extensor::avx512::function  \
-   : ::extensor::active_isa() == ::extensor::Isa::avx2 ? ::extensor::avx2::function    \
-                                                       : ::extensor::baseline::function)
+#ifdef EXTENSOR_AVX512
+#define EXTENSOR_SELECT_AVX512(function) ::extensor::active_isa() == ::extensor::Isa::avx512 ? ::extensor::avx512::function :
+#else
+#define EXTENSOR_SELECT_AVX512(function)
+#endif
+#define EXTENSOR_SELECT(function)                                                   \
+  (EXTENSOR_SELECT_AVX512(function)                                                 \
+   ::extensor::active_isa() == ::extensor::Isa::avx2 ? ::extensor::avx2::function   \
+                                                     : ::extensor::baseline::function)
 #else
 #define EXTENSOR_PER_ISA(declaration) namespace baseline { declaration; }
 #define EXTENSOR_SELECT(function) (::extensor::baseline::function)
