@@ -71,59 +71,69 @@ def _with_torch(
     return runs
 
 
-# name -> (number of tensors, NumPy function or None, PyTorch: (module path, function))
-_FORWARD: dict[str, tuple[int, Any, str]] = {
-    "add": (2, np.add, "add"), "multiply": (2, np.multiply, "mul"), "divide": (2, np.divide, "div"),
-    "maximum": (2, np.maximum, "maximum"), "exp": (1, np.exp, "exp"), "log": (1, np.log, "log"),
-    "sqrt": (1, np.sqrt, "sqrt"), "tanh": (1, np.tanh, "tanh"), "sigmoid": (1, None, "sigmoid"),
-    "relu": (1, None, "relu"), "gelu": (1, None, "nn.functional.gelu"), "silu": (1, None, "nn.functional.silu"),
-    "sin": (1, np.sin, "sin"), "erf": (1, None, "erf"),
+# PyTorch's function, or aten's, by the name of ours; a dot is a module.
+_UNARY = {
+    "negate": "neg", "abs": "abs", "sign": "sign", "ceil": "ceil", "floor": "floor", "round": "round", "trunc": "trunc",
+    "exp": "exp", "expm1": "expm1", "log": "log", "log1p": "log1p", "log2": "log2", "log10": "log10",
+    "sqrt": "sqrt", "rsqrt": "rsqrt", "square": "square", "reciprocal": "reciprocal",
+    "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan",
+    "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "erf": "erf", "isnan": "isnan",
+    "relu": "relu", "leaky_relu": "nn.functional.leaky_relu", "sigmoid": "sigmoid", "gelu": "nn.functional.gelu",
+    "silu": "nn.functional.silu", "mish": "nn.functional.mish", "elu": "nn.functional.elu", "selu": "selu",
+    "softplus": "nn.functional.softplus", "relu6": "nn.functional.relu6", "hard_sigmoid": "nn.functional.hardsigmoid",
+    "hard_swish": "nn.functional.hardswish", "hard_tanh": "nn.functional.hardtanh",
 }  # fmt: skip
-# backward -> aten's own function of (grad_output, saved)
-_BACKWARD = {
+_BINARY = {
+    "add": "add", "subtract": "sub", "multiply": "mul", "divide": "div", "power": "pow", "maximum": "maximum",
+    "minimum": "minimum", "floor_divide": "floor_divide", "modulo": "remainder", "less": "less", "equal": "eq",
+}  # fmt: skip
+# A backward of (grad_output, saved) -> aten's own function
+_BACKWARD: dict[str, Callable[[Any, Any, Any], Any]] = {
     "relu_backward": lambda aten, g, x: aten.threshold_backward(g, x, 0.0),
+    "leaky_relu_backward": lambda aten, g, x: aten.leaky_relu_backward(g, x, 0.01, False),
     "tanh_backward": lambda aten, g, y: aten.tanh_backward(g, y),
     "sigmoid_backward": lambda aten, g, y: aten.sigmoid_backward(g, y),
     "gelu_backward": lambda aten, g, x: aten.gelu_backward(g, x),
     "silu_backward": lambda aten, g, x: aten.silu_backward(g, x),
+    "mish_backward": lambda aten, g, x: aten.mish_backward(g, x),
+    "elu_backward": lambda aten, g, x: aten.elu_backward(g, 1.0, 1.0, 1.0, False, x),
     "softplus_backward": lambda aten, g, x: aten.softplus_backward(g, x, 1.0, 20.0),
+    "hard_sigmoid_backward": lambda aten, g, x: aten.hardsigmoid_backward(g, x),
+    "hard_swish_backward": lambda aten, g, x: aten.hardswish_backward(g, x),
+    "hard_tanh_backward": lambda aten, g, x: aten.hardtanh_backward(g, x, -1.0, 1.0),
 }
+_INSIDE_ONE = ("asin", "acos")  # their domain
 
 
 def _elementwise(libraries: dict[str, ModuleType]) -> Iterator[Case]:
+    def make(name: str, path: str, n: int, count: int) -> dict[str, Run]:
+        scale = np.float32(0.5 if name in _INSIDE_ONE else 1.0)
+        arrays = [scale * _values(n, seed) for seed in range(count)]
+        ours, tensors = getattr(et, name), [et.tensor(a) for a in arrays]
+        runs: dict[str, Run] = {"extensor": lambda: ours(*tensors)}
+        theirs = getattr(np, name, None)
+        if theirs is not None:
+            runs["numpy"] = lambda: theirs(*arrays)
+        return _with_torch(libraries, runs, lambda torch: _torch_call(torch, path, arrays))
+
+    def make_backward(name: str, call: Callable[[Any, Any, Any], Any], n: int) -> dict[str, Run]:
+        g, x = _values(n), _values(n, 1)
+        ours, tensors = getattr(et, name), [et.tensor(g), et.tensor(x)]
+
+        def with_torch(torch: Any) -> Run:
+            tg, tx = torch.from_numpy(g), torch.from_numpy(x)
+            return lambda: call(torch.ops.aten, tg, tx)
+
+        return _with_torch(libraries, {"extensor": lambda: ours(*tensors)}, with_torch)
+
     for size, n in SIZES.items():
-        for name, (count, numpy_function, torch_path) in _FORWARD.items():
-
-            def make(
-                name: str = name,
-                n: int = n,
-                count: int = count,
-                f: Any = numpy_function,
-                path: str = torch_path,
-            ) -> Any:
-                arrays = [_values(n, seed) for seed in range(count)]
-                tensors = [et.tensor(a) for a in arrays]
-                ours = getattr(et, name)
-                runs: dict[str, Run] = {"extensor": lambda: ours(*tensors)}
-                if f is not None:
-                    runs["numpy"] = lambda: f(*arrays)
-                return _with_torch(libraries, runs, lambda torch: _torch_call(torch, path, arrays))
-
-            yield Case("elementwise", name, size, make, bytes_moved=4.0 * n * (count + 1))
-        for name, aten_call in _BACKWARD.items():
-
-            def make_backward(name: str = name, n: int = n, call: Any = aten_call) -> Any:
-                g, x = _values(n), _values(n, 1)
-                tensors = [et.tensor(g), et.tensor(x)]
-                ours = getattr(et, name)
-
-                def with_torch(torch: Any) -> Run:
-                    tg, tx = torch.from_numpy(g), torch.from_numpy(x)
-                    return lambda: call(torch.ops.aten, tg, tx)
-
-                return _with_torch(libraries, {"extensor": lambda: ours(*tensors)}, with_torch)
-
-            yield Case("elementwise", name, size, make_backward, bytes_moved=12.0 * n)
+        for count, functions in enumerate((_UNARY, _BINARY), 1):
+            for name, path in functions.items():
+                item = 1 if name in ("isnan", "less", "equal") else 4
+                moved = n * (4.0 * count + item)
+                yield Case("elementwise", name, size, partial(make, name, path, n, count), bytes_moved=moved)
+        for name, call in _BACKWARD.items():
+            yield Case("elementwise", name, size, partial(make_backward, name, call, n), bytes_moved=12.0 * n)
 
 
 def _torch_call(torch: Any, path: str, arrays: list[np.ndarray]) -> Run:
@@ -186,7 +196,9 @@ def _torch_last_axis(torch: Any, name: str, x: np.ndarray) -> Run:
 
 def _reductions(libraries: dict[str, ModuleType]) -> Iterator[Case]:
     axes: dict[str, int | None] = {"all": None, "rows": 1, "columns": 0}
-    names = {"sum": "sum", "mean": "mean", "max_reduce": "amax", "variance": "var", "logsumexp": "logsumexp"}
+    names = {
+        "sum": "sum", "mean": "mean", "max_reduce": "amax", "variance": "var", "std": "std", "logsumexp": "logsumexp",
+    }  # fmt: skip
     for size, n in SIZES.items():
         shape = _rows(n)
         for name, torch_name in names.items():
@@ -200,7 +212,7 @@ def _reductions(libraries: dict[str, ModuleType]) -> Iterator[Case]:
 
                     def with_torch(torch: Any) -> Run:
                         t, dims = torch.from_numpy(x), (0, 1) if axis is None else (axis,)
-                        options = {"correction": 0} if b == "var" else {}
+                        options = {"correction": 0} if b in ("var", "std") else {}
                         return lambda: getattr(torch, b)(t, dims, **options)
 
                     return _with_torch(libraries, {"extensor": lambda: ours(tensor, axis)}, with_torch)
