@@ -101,12 +101,19 @@ def workers() -> list[str]:
     return ["-n", str(min(len(os.sched_getaffinity(0)), 8))]
 
 
-def developer(*extras: str) -> Environment:
+def has_avx512() -> bool:
+    """Whether this processor has AVX-512, or may have it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    return not cpuinfo.exists() or "avx512f" in cpuinfo.read_text()
+
+
+def developer(*extras: str, avx512: bool = True) -> Environment:
     """The environment people work in: an editable install with the native core."""
     environment = Environment(".venv", *extras)
     environment.install(
         "building the native core (a minute or two at first)",
         "--config-settings=build-dir=build/native",
+        f"--config-settings=cmake.define.EXTENSOR_AVX512={'ON' if avx512 else 'OFF'}",
         "-e",
         ".",
     )
@@ -114,7 +121,7 @@ def developer(*extras: str) -> Environment:
 
 
 def demo(rest: list[str]) -> int:
-    environment = developer()
+    environment = developer(avx512=has_avx512())  # a third of the build is for other processors
     print(flush=True)
     folder = ROOT / "runs" / "digits"
     again = ["--resume"] if folder.exists() else []  # a second demo goes on where the first ended
@@ -159,6 +166,7 @@ def sanitize(rest: list[str]) -> int:
         f"building the native core with the {kind} sanitizer",
         f"--config-settings=build-dir=build/{kind}",
         f"--config-settings=cmake.define.EXTENSOR_SANITIZE={kind}",
+        f"--config-settings=cmake.define.EXTENSOR_AVX512={'ON' if has_avx512() else 'OFF'}",
         "--config-settings=install.strip=false",
         "--force-reinstall",
         ".",
@@ -181,11 +189,12 @@ def sanitize(rest: list[str]) -> int:
 
 def docs(rest: list[str]) -> int:
     environment = developer("docs")
-    mkdocs = [environment.python, "-m", "mkdocs", *(rest or ["build", "--strict", "--quiet"])]
-    code = show(mkdocs, {"NO_MKDOCS_2_WARNING": "1"})  # a notice about the future of MkDocs
-    if not code and not rest:
-        print("  site/index.html")
-    return code
+    mkdocs: list[str | Path] = [environment.python, "-m", "mkdocs"]
+    quiet = {"NO_MKDOCS_2_WARNING": "1"}  # a notice about the future of MkDocs
+    if rest:
+        return show([*mkdocs, *rest], quiet)
+    run("building site/index.html", [*mkdocs, "build", "--strict"], quiet)
+    return 0
 
 
 def wheel(rest: list[str]) -> int:
