@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import doctest
 import io
+import linecache
 import re
 import shlex
 from pathlib import Path
@@ -35,7 +36,7 @@ def name(page: Path) -> str:
     return str(page.relative_to(ROOT).with_suffix(""))
 
 
-def run_python(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def run_python(page: Path) -> None:
     """Run the blocks of a page in one namespace, in the working folder; compare what it says they print."""
     namespace: dict[str, object] = {"__name__": "__main__"}
     printed = ""
@@ -44,6 +45,7 @@ def run_python(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
         if kind == "python":
             if title:
                 Path(title).write_text(text)
+            linecache.cache[place] = (len(text), None, text.splitlines(keepends=True), place)  # for inspect
             with contextlib.redirect_stdout(io.StringIO()) as output:
                 exec(compile(text, place, "exec"), namespace)
             printed = output.getvalue()
@@ -55,11 +57,11 @@ def run_python(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if any(b[0] == "python" for b in blocks(p))], ids=name)
-def test_python_blocks(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_python_blocks(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    run_python(page, capsys)
+    run_python(page)
+    for drawn in tmp_path.glob("*.svg"):
+        assert drawn.read_text() == (page.parent / drawn.name).read_text(), f"{drawn.name} is drawn otherwise"
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if commands(p)], ids=name)
@@ -77,11 +79,9 @@ def test_commands_parse(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", [ROOT / "docs/start.md", ROOT / "docs/adding.md"], ids=name)
-def test_commands_do_what_the_page_says(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commands_do_what_the_page_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    run_python(page, capsys)
+    run_python(page)
     for words in commands(page):
         result = CliRunner().invoke(main, words)
         assert result.exit_code == 0, f"extensor {shlex.join(words)}: {result.output}"
