@@ -34,13 +34,15 @@ def test_another_file_is_read_alike(tmp_path: Path) -> None:
     assert table.classes == ("Bergen", "Oslo")
     kept = json.loads(json.dumps(table.encoding))
     other = csv(
-        tmp_path, "garden,remark,size,town\nno,?,1,Oslo\nmaybe,,2,Bergen\nperhaps,,3,Oslo\n", "other.csv"
+        tmp_path,
+        "garden,remark,size,town\nno,?,1,Oslo\nmaybe,,2,Bergen\nperhaps,,3,Oslo\nmaybe,,4,Oslo\n",
+        "other.csv",
     )
     again = data.read_csv(other, encoding=kept)
     assert again.columns == table.columns == ("size", "garden=", "garden=no", "garden=yes")
-    assert again.inputs.tolist() == [[1, 0, 1, 0], [2, 0, 0, 0], [3, 0, 0, 0]]
+    assert again.inputs.tolist() == [[1, 0, 1, 0], [2, 0, 0, 0], [3, 0, 0, 0], [4, 0, 0, 0]]
     assert again.targets is not None
-    assert again.targets.tolist() == [1, 0, 1]
+    assert again.targets.tolist() == [1, 0, 1, 1]
     assert again.unseen == {"garden": ["maybe", "perhaps"]}
     for text in ("garden,size\nno,1\n", "garden,size,town\nno,1,\nno,1,Oslo\n"):
         assert data.read_csv(csv(tmp_path, text), encoding=kept).targets is None
@@ -110,7 +112,7 @@ def test_columns_that_are_left_out_may_hold_anything(tmp_path: Path) -> None:
     file = csv(tmp_path, "a,b,c,y\n1,,7,0\nl2,,8,1\n3,,9,0\n")
     assert data.read_csv(file, ignore=["a", 1]).columns == ("c",)
     assert data.read_csv(file, columns=["c", "b"], ignore=["b"]).columns == ("c",)
-    with pytest.raises(ValueError, match="ignore: .* has no column 'd'"):
+    with pytest.raises(ValueError, match=r"ignore: .* has no column 'd'"):
         data.read_csv(file, ignore=["d"])
 
 
