@@ -78,10 +78,19 @@ def test_commands_parse(page: Path) -> None:
                 parameter.type_cast_value(inner, given[parameter.name])
 
 
-@pytest.mark.parametrize("page", [ROOT / "docs/start.md", ROOT / "docs/adding.md"], ids=name)
+def is_ready(words: list[str]) -> bool:
+    """Whether the data that a command reads is there; pages also speak of files that readers may have."""
+    return "--data" not in words or Path(words[words.index("--data") + 1]).exists()
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / f"docs/{name}.md" for name in ("start", "adding", "your_data")], ids=name
+)
 def test_commands_do_what_the_page_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_python(page)
-    for words in commands(page):
+    shown = [words for words in commands(page) if is_ready(words) and "runs/chargpt" not in words]
+    assert shown
+    for words in shown:
         result = CliRunner().invoke(main, words)
         assert result.exit_code == 0, f"extensor {shlex.join(words)}: {result.output}"

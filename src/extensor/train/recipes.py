@@ -70,7 +70,11 @@ def load_samples(path: Path | None) -> tuple[data.Dataset, data.Dataset]:
             return data.cifar10(path)
         return data.mnist(path)
     if path.suffix == ".npz":
-        return data.read_arrays(path).split(0.8, rng=0)
+        samples = data.read_arrays(path)
+        if samples.inputs.dtype.kind in "biu":
+            highest = 255 if samples.inputs.dtype == np.uint8 else 1  # bytes are pixels
+            samples = samples.with_transforms(data.ToFloat(highest))
+        return samples.split(0.8, rng=0)
     raise ValueError(
         f"[load_samples] {path} is neither a folder of MNIST or CIFAR-10 files nor a .npz file; a table (.csv) is for mlp"
     )
