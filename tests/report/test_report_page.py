@@ -102,6 +102,10 @@ def test_a_table_with_quantities(quantities_run: Path) -> None:
     assert "40 test samples" in page.text
     (cloud,) = page.of("path", **{"data-series": "predicted"})
     assert cloud["d"].count("M") == 40
+    points = json.loads(page.scripts[0])["predictions"]["series"][1]["points"]
+    x = np.random.default_rng(0).normal(size=(200, 3))[:, 0]
+    for wanted, _ in points:  # in the units of the table
+        assert np.abs(3 * x + 0.5 - wanted).min() < 1e-4
 
 
 def test_a_language_model(text_run: Path) -> None:
@@ -145,6 +149,7 @@ def test_without_its_weights_or_its_log(digits_run: Path, tmp_path: Path) -> Non
 
 def test_without_its_data(classes_run: Path, tmp_path: Path) -> None:
     folder = copied(classes_run, tmp_path)
+    whole = page_of(classes_run).text
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "data": str(tmp_path / "gone.csv")}))
     report.write_report(folder)
@@ -153,6 +158,8 @@ def test_without_its_data(classes_run: Path, tmp_path: Path) -> None:
     assert "gone.csv" in page.text
     report.write_report(folder, data=config["data"])
     assert "confusion" in page_of(folder).ids()
+    assert "of 40 test samples right" in page_of(folder).text  # and not those it was trained on
+    assert "of 40 test samples right" in whole
 
 
 def test_damaged_weights(digits_run: Path, tmp_path: Path) -> None:

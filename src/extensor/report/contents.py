@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from ..nn import Module
 from ..nn.summary import Summary
 from ..tensor import ExTensor
 from ..train.runs import load_model, samples_of, weights_file
+from ..train.tables import unscaled
 from ..train.text_sampling import drawn_tokens
 from ..train.weights import load_weights
 from .chart import Chart, Heat
@@ -28,7 +29,7 @@ from .run import Run
 __all__ = ["Contents", "gather"]
 
 _REFUSALS = (ArithmeticError, AttributeError, KeyError, MemoryError, OSError, TypeError, ValueError)
-_PROMPT, _CHARACTERS = "\n", 240
+_PROMPT, _CHARACTERS = "\n", 200
 
 T = TypeVar("T")
 
@@ -70,7 +71,7 @@ def gather(run: Run, samples: Dataset | None, model: Module | None, data: Path |
     if model is None:
         model = _model(run, found)
     if samples is None and model is not None and "vocabulary" not in run.config:
-        samples = _or_note(run, "The test samples cannot be read", lambda: samples_of(run.config, data))
+        samples = _or_note(run, "The test samples cannot be read", lambda: _samples(run.config, data))
     image_shape = None if samples is None else tuple(samples[0][0].shape)
     if found.weights is not None:
         found.filters = first_filters(found.weights, image_shape)
@@ -80,10 +81,8 @@ def gather(run: Run, samples: Dataset | None, model: Module | None, data: Path |
         run, "The model cannot be summarised", lambda: model.summary(*_sample(run, samples))
     )
     if samples is not None and samples.targets is not None:
-        classes = run.config.get("classes", samples.classes)
-        names = classes if isinstance(classes, (list, tuple)) else None
         found.evaluation = _or_note(
-            run, "The test samples were not predicted", lambda: evaluate(model, samples, names)
+            run, "The test samples were not predicted", lambda: _evaluated(run, model, samples)
         )
     if "vocabulary" in run.config:
         found.text = _or_note(run, "The model wrote no text", lambda: _written(run, model))
@@ -110,6 +109,19 @@ def _model(run: Run, found: Contents) -> Module | None:
     return _or_note(
         run, "The model of this run cannot be built again", lambda: load_model(run.folder, run.config)
     )
+
+
+def _samples(config: dict[str, Any], moved: Path | None) -> Dataset:
+    return samples_of(config if moved is None else {**config, "data": str(moved)})
+
+
+def _evaluated(run: Run, model: Module, samples: Dataset) -> Classification | Regression:
+    classes = run.config.get("classes", samples.classes)
+    found = evaluate(model, samples, classes if isinstance(classes, (list, tuple)) else None)
+    if isinstance(found, Classification):
+        return found
+    table = run.config.get("table")  # which scaled its quantities
+    return replace(found, targets=unscaled(found.targets, table), predicted=unscaled(found.predicted, table))
 
 
 def _sample(run: Run, samples: Dataset | None) -> tuple[ExTensor, ...]:

@@ -138,6 +138,7 @@ def _norm(run: Run) -> Chart | None:
 
 
 def _speed(run: Run) -> Chart | None:
-    points = points_of(run.of_kind("step"), "samples_per_second")
+    epochs = run.of_kind("epoch")  # within one, the speed is the mean so far, which starts anew with the next
+    points = points_of(epochs if len(epochs) >= 5 else run.of_kind("step"), "samples_per_second")
     series = [Series("samples per second", points, "third")]
     return _chart(run, "speed", "Samples per second", series, with_zero=True)

@@ -209,28 +209,49 @@ def _shape(shape: Sequence[int]) -> str:
 
 
 def configuration_html(settings: Mapping[str, Any]) -> str:
-    """Every setting, nested ones under their path."""
+    """Every setting: single ones first, then a group for each that holds others."""
+    single = {name: value for name, value in settings.items() if not isinstance(value, Mapping)}
+    groups = [("", single), *((n, value) for n, value in settings.items() if isinstance(value, Mapping))]
+    body = "".join(_group(name, values) for name, values in groups if values)
+    return card("Settings", body, "configuration")
+
+
+def _group(name: str, values: Mapping[str, Any]) -> str:
     entries = "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>" for name, text in _flat(settings)
+        f"<div><dt>{escape(label)}</dt><dd>{escape(text)}</dd></div>" for label, text in _flat(values)
     )
-    return card("Settings", f"<dl class=settings>{entries}</dl>", "configuration")
+    heading = f"<h4>{escape(_spoken(name))}</h4>" if name else ""
+    return f"{heading}<dl class=settings>{entries}</dl>"
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     for name, value in settings.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name} · ")
+            yield from _flat(value, f"{prefix}{_spoken(name)} · ")
         else:
-            yield f"{prefix}{str(name).replace('_', ' ')}", _setting(value)
+            text = _setting(value)
+            yield (
+                f"{prefix}{_spoken(name)}",
+                text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]} …",
+            )
+
+
+def _spoken(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _setting(value: Any) -> str:
-    if value is None:
-        return "–"
+    if isinstance(value, Mapping):
+        return " ".join(f"{_spoken(name)} {_setting(item)}" for name, item in value.items())
     if isinstance(value, (list, tuple)):
-        text = ", ".join(map(_setting, value))
-    elif isinstance(value, str) and not value.isprintable():
-        text = repr(value)
-    else:
-        text = "yes" if value is True else "no" if value is False else str(value)
-    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]} …"
+        apart = "; " if any(isinstance(item, Mapping) for item in value) else ", "
+        return apart.join(map(_setting, value)) or "none"
+    if isinstance(value, float):
+        return f"{value:.6g}".replace("-", "−")
+    if isinstance(value, str):
+        return value if value.isprintable() else repr(value)
+    return (
+        {None: "–", True: "yes", False: "no"}[value]
+        if value is None or isinstance(value, bool)
+        else str(value)
+    )
