@@ -5,7 +5,7 @@
 namespace extensor {
 namespace {
 
-constexpr Py_ssize_t most_arguments = 8;
+constexpr Py_ssize_t most_arguments = 16;
 
 bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
 

@@ -1,4 +1,5 @@
 // Kernels that move elements, and running sums, as Python functions.
+#include <cstring>
 #include <vector>
 
 #include "bindings/arguments.hpp"
@@ -109,6 +110,39 @@ PyObject* call_take_backward(PyObject* self, PyObject* const* args, Py_ssize_t c
   return reinterpret_cast<PyObject*>(out);
 }
 
+// Calls `function` with the two arrays made dense, then `third` if there is one, and the first axis.
+PyObject* call_on_rows(KernelFunction function, PyObject* self, PyObject* first, PyObject* second, PyObject* third) {
+  if (as_array(first) == nullptr || as_array(second) == nullptr) return not_covered();
+  PyObject* const zero = PyLong_FromLong(0);
+  PyObject* args[] = {reinterpret_cast<PyObject*>(dense(first)), reinterpret_cast<PyObject*>(dense(second)), zero, zero};
+  if (third != nullptr) args[2] = third;
+  PyObject* result = args[0] == nullptr || args[1] == nullptr ? nullptr : function(self, args, third == nullptr ? 3 : 4);
+  Py_XDECREF(args[0]);
+  Py_XDECREF(args[1]);
+  Py_XDECREF(zero);
+  return result;
+}
+
+// embedding(weight, indices)
+PyObject* call_embedding(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  return count == 2 ? call_on_rows(call_take, self, args[0], args[1], nullptr) : not_covered();
+}
+
+// embedding_backward(g, indices, shape, padding_idx)
+PyObject* call_embedding_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  if (count != 4) return not_covered();
+  PyObject* result = call_on_rows(call_take_backward, self, args[0], args[1], args[2]);
+  if (result == nullptr || result == Py_NotImplemented || args[3] == Py_None) return result;
+  PyArrayObject* out = reinterpret_cast<PyArrayObject*>(result);
+  const long row = read_axis(args[3], int(PyArray_DIM(out, 0)));
+  if (row < 0) {
+    Py_DECREF(result);
+    return not_covered();
+  }
+  std::memset(PyArray_GETPTR1(out, row), 0, size_t(PyArray_STRIDE(out, 0)));
+  return result;
+}
+
 // concatenate(tensors, axis, dtype), for dense tensors that have that dtype already.
 PyObject* call_concatenate(PyObject*, PyObject* const* args, Py_ssize_t count) {
   if (count != 3 || !PyList_Check(args[0]) || PyList_GET_SIZE(args[0]) == 0) return not_covered();
@@ -177,6 +211,8 @@ void bind_moving(PyObject* kernels) {
   add_kernel(kernels, "cumsum_backward", call_cumsum_backward);
   add_kernel(kernels, "take", call_take);
   add_kernel(kernels, "take_backward", call_take_backward);
+  add_kernel(kernels, "embedding", call_embedding);
+  add_kernel(kernels, "embedding_backward", call_embedding_backward);
   add_kernel(kernels, "concatenate", call_concatenate);
   add_kernel(kernels, "copy", call_copy);
 }

@@ -1,66 +1,17 @@
 // Normalisation as Python functions.
-#include <initializer_list>
-
 #include "kernels/norm/norm.hpp"
 
-#include "bindings/arguments.hpp"
 #include "bindings/half.hpp"
+#include "bindings/operands.hpp"
 
 namespace extensor {
 namespace {
-
-// The arrays of a call, made dense and held until it is over. An argument that is None stays nullptr.
-template <int most>
-class Operands {
- public:
-  ~Operands() {
-    for (PyArrayObject* array : arrays_) Py_XDECREF(array);
-  }
-  // False if the argument is neither None nor an array of `dtype` that can be read.
-  bool take(int index, PyObject* argument, DType dtype) {
-    if (argument == Py_None) return true;
-    PyArrayObject* array = as_array(argument);
-    if (array == nullptr || dtype_of(array) != dtype || !is_readable(array)) return false;
-    arrays_[index] = dense(argument);
-    if (arrays_[index] == nullptr) PyErr_Clear();
-    return arrays_[index] != nullptr;
-  }
-  template <class T>
-  const T* data(int index) const {
-    return arrays_[index] == nullptr ? nullptr : static_cast<const T*>(PyArray_DATA(arrays_[index]));
-  }
-
- private:
-  PyArrayObject* arrays_[most] = {};
-};
-
-bool read_flags(PyObject* tuple, bool* flags, Py_ssize_t count) {
-  if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) != count) return false;
-  for (Py_ssize_t i = 0; i < count; ++i) flags[i] = PyTuple_GET_ITEM(tuple, i) == Py_True;
-  return true;
-}
 
 bool read_number(PyObject* object, double& number) {
   number = PyFloat_AsDouble(object);
   if (!PyErr_Occurred()) return true;
   PyErr_Clear();
   return false;
-}
-
-template <class T>
-T* data_of(PyArrayObject* array) {
-  return array == nullptr ? nullptr : static_cast<T*>(PyArray_DATA(array));
-}
-
-// A tuple of arrays, None for nullptr; takes them over. `made` says whether those that are wanted exist.
-PyObject* results(std::initializer_list<PyArrayObject*> arrays, bool made) {
-  PyObject* tuple = made ? PyTuple_New(Py_ssize_t(arrays.size())) : nullptr;
-  Py_ssize_t i = 0;
-  for (PyArrayObject* array : arrays) {
-    if (tuple == nullptr) Py_XDECREF(array);
-    else PyTuple_SET_ITEM(tuple, i++, array == nullptr ? Py_NewRef(Py_None) : reinterpret_cast<PyObject*>(array));
-  }
-  return tuple;
 }
 
 // layer_norm: x, weight, bias, start, eps.  rms_norm: x, weight, start, eps.

@@ -1,146 +1,290 @@
-// The LSTM over a sequence as Python functions.
+// Recurrent cells and sequences as Python functions. A cell is a sequence of one step.
 #include "kernels/recurrent/recurrent.hpp"
 
-#include "bindings/arguments.hpp"
+#include "bindings/half.hpp"
+#include "bindings/operands.hpp"
 #include "core/memory.hpp"
 
 namespace extensor {
 namespace {
 
-// x, h, c, w_ih, w_hh, b_ih, b_hh, and for the backward hidden, g_hidden, g_c: dense, held until the call is over.
-struct Operands {
-  static constexpr int most = 10;
-  PyArrayObject* arrays[most] = {};
-  DType dtype = DType::other;
-
-  ~Operands() {
-    for (PyArrayObject* array : arrays) Py_XDECREF(array);
-  }
-  bool take(int index, PyObject* argument) {
-    if (argument == Py_None) return index == 5 || index == 6;
-    PyArrayObject* array = as_array(argument);
-    if (array == nullptr || !is_readable(array) || PyArray_SIZE(array) == 0) return false;
-    if (index == 0) dtype = dtype_of(array);
-    if (!is_float(dtype) || dtype_of(array) != dtype) return false;
-    arrays[index] = dense(argument);
-    if (arrays[index] == nullptr) PyErr_Clear();
-    return arrays[index] != nullptr;
-  }
-  template <class T>
-  const T* data(int i) const {
-    return arrays[i] == nullptr ? nullptr : static_cast<const T*>(PyArray_DATA(arrays[i]));
-  }
-};
+enum Operand { x_, h_, c_, w_ih_, w_hh_, b_ih_, b_hh_, hidden_, cells_, gates_, g_hidden_, g_cells_, operand_count };
 
 // Working memory, given back when it goes out of scope.
-template <class T>
-class Workspace {
+class Scratch {
  public:
-  explicit Workspace(int64_t count) : bytes_(size_t(count) * sizeof(T)), data_(static_cast<T*>(acquire_buffer(bytes_))) {}
-  ~Workspace() {
+  explicit Scratch(int64_t bytes) : bytes_(size_t(bytes)), data_(acquire_buffer(bytes_)) {}
+  ~Scratch() {
     if (data_ != nullptr) recycle_buffer(data_, bytes_);
   }
-  Workspace(const Workspace&) = delete;
-  Workspace& operator=(const Workspace&) = delete;
-  T* data() const { return data_; }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  template <class T>
+  T* data() const {
+    return static_cast<T*>(data_);
+  }
 
  private:
   size_t bytes_;
-  T* data_;
+  void* data_;
 };
 
-template <class T>
-Lstm<T> lstm_of(const Operands& o, T* bias, bool reverse) {
-  const npy_intp* x = PyArray_DIMS(o.arrays[0]);
-  const int64_t hidden = PyArray_DIM(o.arrays[1], 1);
-  const T* b_ih = o.data<T>(5);
-  const T* b_hh = o.data<T>(6);
-  for (int64_t i = 0; i < 4 * hidden; ++i) bias[i] = (b_ih == nullptr ? T(0) : b_ih[i]) + (b_hh == nullptr ? T(0) : b_hh[i]);
-  const bool biased = b_ih != nullptr || b_hh != nullptr;
-  return {x[0], x[1], x[2], hidden, o.data<T>(0), o.data<T>(1), o.data<T>(2), o.data<T>(3), o.data<T>(4), biased ? bias : nullptr, reverse};
-}
+// The arguments of a call. x is [steps, batch, inputs], or of one step [batch, inputs] or [inputs].
+class Call {
+ public:
+  explicit Call(int gates) : gates_per_unit(gates) {}
 
-template <class T>
-PyObject* run_forward(const Operands& o, bool reverse) {
-  const npy_intp* x = PyArray_DIMS(o.arrays[0]);
-  const npy_intp shape[] = {x[0], x[1], PyArray_DIM(o.arrays[1], 1)};
-  const int64_t all = shape[0] * shape[1] * shape[2];
-  Workspace<T> gates(4 * all), bias(4 * shape[2]);
-  PyArrayObject* hidden = new_array(o.dtype, 3, shape);
-  PyArrayObject* c = new_array(o.dtype, 2, shape + 1);
-  if (hidden == nullptr || c == nullptr || gates.data() == nullptr || bias.data() == nullptr) {
-    Py_XDECREF(hidden);
-    Py_XDECREF(c);
-    return PyErr_NoMemory();
-  }
-  {
-    const Lstm<T> lstm = lstm_of(o, bias.data(), reverse);
-    MaybeReleaseGil unlocked(double(all) * lstm_ns);
-    lstm_functions<T>().forward(lstm, gates.data(), static_cast<T*>(PyArray_DATA(hidden)), static_cast<T*>(PyArray_DATA(c)));
-  }
-  return Py_BuildValue("(NN)", hidden, c);
-}
-
-// x, h, c, w_ih, w_hh, b_ih, b_hh, reverse
-PyObject* call_lstm(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  Operands operands;
-  if (count != 8) return not_covered();
-  for (int i = 0; i < 7; ++i)
-    if (!operands.take(i, args[i])) return not_covered();
-  const bool reverse = args[7] == Py_True;
-  return operands.dtype == DType::float32 ? run_forward<float>(operands, reverse) : run_forward<double>(operands, reverse);
-}
-
-template <class T>
-PyObject* run_backward(const Operands& o, bool reverse, PyObject* needs) {
-  const npy_intp* x = PyArray_DIMS(o.arrays[0]);
-  const npy_intp width = PyArray_DIM(o.arrays[1], 1), wide = 4 * width;
-  const int64_t units = x[1] * width, all = x[0] * units;
-  Workspace<T> gates(4 * all), cells(all), carried(2 * units), bias(wide);
-  PyObject* result = PyTuple_New(7);
-  T* grads[7] = {};
-  bool made = result != nullptr && gates.data() != nullptr && cells.data() != nullptr && carried.data() != nullptr && bias.data() != nullptr;
-  for (int i = 0; made && i < 7; ++i) {
-    if (PyTuple_GET_ITEM(needs, i) != Py_True) {
-      PyTuple_SET_ITEM(result, i, Py_NewRef(Py_None));
-      continue;
+  // Takes the arguments in this order. False if one is not covered or x, h, w_ih or w_hh has no elements.
+  bool take(std::initializer_list<Operand> order, PyObject* const* args) {
+    for (Operand operand : order) {
+      if (operand == x_ && PyArray_Check(*args)) dtype = dtype_of(reinterpret_cast<PyArrayObject*>(*args));
+      ++args;
     }
-    PyArrayObject* grad = i < 5 ? new_array(o.dtype, PyArray_NDIM(o.arrays[i]), PyArray_DIMS(o.arrays[i])) : new_array(o.dtype, 1, &wide);
-    made = grad != nullptr;
-    if (made) PyTuple_SET_ITEM(result, i, reinterpret_cast<PyObject*>(grad)), grads[i] = static_cast<T*>(PyArray_DATA(grad));
+    args -= order.size();
+    if (!is_float(dtype)) return false;
+    for (Operand operand : order)
+      if (!operands.take(operand, *args++, dtype)) return false;
+    for (Operand operand : {x_, h_, w_ih_, w_hh_})
+      if (operands.array(operand) == nullptr || PyArray_SIZE(operands.array(operand)) == 0) return false;
+    PyArrayObject* x = operands.array(x_);
+    const int ndim = PyArray_NDIM(x);
+    steps = ndim == 3 ? PyArray_DIM(x, 0) : 1;
+    batch = ndim == 1 ? 1 : PyArray_DIM(x, ndim - 2);
+    inputs = PyArray_DIM(x, ndim - 1);
+    hidden = PyArray_DIM(operands.array(w_hh_), 1);
+    return ndim <= 3;
   }
-  if (!made) {
-    Py_XDECREF(result);
-    return PyErr_NoMemory();
+
+  template <class T>
+  Sequence<T> sequence() const {
+    return {steps, batch, inputs, hidden, gates_per_unit, data<T>(x_), data<T>(h_), data<T>(w_ih_), data<T>(w_hh_), data<T>(b_ih_),
+            data<T>(b_hh_), reverse};
   }
-  {
-    const Lstm<T> lstm = lstm_of(o, bias.data(), reverse);
-    T* const bias_grad = grads[5] != nullptr ? grads[5] : grads[6];
-    MaybeReleaseGil unlocked(double(all) * lstm_ns * 3);
-    lstm_functions<T>().backward(lstm, o.data<T>(7), o.data<T>(8), o.data<T>(9), gates.data(), cells.data(), carried.data(),
-                                 {grads[0], grads[1], grads[2], grads[3], grads[4], bias_grad});
-    if (grads[5] != nullptr && grads[6] != nullptr)  // the gradients of both biases are the same numbers
-      for (int64_t i = 0; i < wide; ++i) grads[6][i] = grads[5][i];
+  template <class T>
+  const T* data(Operand operand) const {
+    return operands.data<T>(operand);
   }
-  return result;
+
+  // A new array like h, for every step if x has steps.
+  PyArrayObject* new_states(int64_t wider = 1) const {
+    const npy_intp shape[] = {steps, batch, hidden * wider};
+    if (PyArray_NDIM(operands.array(x_)) == 3) return new_array(dtype, 3, shape);
+    return new_array(dtype, PyArray_NDIM(operands.array(h_)), PyArray_DIMS(operands.array(h_)));
+  }
+
+  // Bytes of `wider` states of every step.
+  int64_t bytes_of_states(int64_t wider) const { return steps * batch * hidden * wider * (dtype == DType::float32 ? 4 : 8); }
+
+  // Calls run(T()) without the interpreter lock.
+  template <class Run>
+  bool unlocked(const Run& run) const {
+    MaybeReleaseGil unlocked(sequence_ns(sequence<float>()));
+    return dtype == DType::float32 ? run(0.0f) : run(0.0);
+  }
+
+  const int gates_per_unit;
+  Operands<operand_count> operands;
+  DType dtype = DType::other;
+  int64_t steps = 0, batch = 0, inputs = 0, hidden = 0;
+  bool reverse = false;
+};
+
+PyObject* result_or_no_memory(PyArrayObject* const* arrays, Py_ssize_t count, bool made) {
+  PyObject* tuple = results(arrays, count, made);
+  return tuple == nullptr && !PyErr_Occurred() ? PyErr_NoMemory() : tuple;
 }
 
-// g_hidden, g_c, x, h, c, w_ih, w_hh, b_ih, b_hh, hidden, reverse, needs
-PyObject* call_lstm_backward(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  Operands operands;
-  if (count != 12 || !PyTuple_Check(args[11]) || PyTuple_GET_SIZE(args[11]) != 7) return not_covered();
-  for (int i = 0; i < 7; ++i)
-    if (!operands.take(i, args[i + 2])) return not_covered();
-  if (!operands.take(7, args[9]) || !operands.take(8, args[0]) || !operands.take(9, args[1])) return not_covered();
-  const bool reverse = args[10] == Py_True;
-  return operands.dtype == DType::float32 ? run_backward<float>(operands, reverse, args[11]) : run_backward<double>(operands, reverse, args[11]);
+// An only result stands for itself.
+PyObject* result_or_no_memory(PyArrayObject* array, bool made) {
+  if (made) return reinterpret_cast<PyObject*>(array);
+  Py_XDECREF(array);
+  return PyErr_Occurred() ? nullptr : PyErr_NoMemory();
 }
+
+// The gradients that are wanted: x, h, (c), w_ih, w_hh, b_ih, b_hh.
+class Gradients {
+ public:
+  Gradients(const Call& call, PyObject* needs, bool has_c) : count_(has_c ? 7 : 6) {
+    bool wanted[7];
+    readable = read_flags(needs, wanted, count_);
+    if (!readable) return;
+    int i = 0;
+    for (Operand operand : {x_, h_, c_, w_ih_, w_hh_, b_ih_, b_hh_}) {
+      if (operand == c_ && !has_c) continue;
+      place_[operand] = i;
+      const npy_intp rows = call.gates_per_unit * call.hidden;
+      PyArrayObject* like = operand < b_ih_ ? call.operands.array(operand) : nullptr;
+      if (wanted[i]) arrays_[i] = like != nullptr ? new_array(call.dtype, PyArray_NDIM(like), PyArray_DIMS(like)) : new_array(call.dtype, 1, &rows);
+      made = made && (arrays_[i] != nullptr) == wanted[i];
+      ++i;
+    }
+  }
+  template <class T>
+  T* data(Operand operand) const {
+    return data_of<T>(arrays_[place_[operand]]);
+  }
+  template <class T>
+  SequenceGradients<T> all() const {
+    return {data<T>(x_), data<T>(h_), data<T>(w_ih_), data<T>(w_hh_), data<T>(b_ih_), data<T>(b_hh_)};
+  }
+  PyObject* finished(bool computed) { return result_or_no_memory(arrays_, count_, computed); }
+
+  bool readable = false, made = true;
+
+ private:
+  int count_;
+  int place_[operand_count] = {};
+  PyArrayObject* arrays_[7] = {};
+};
+
+bool is_relu(PyObject* name) { return PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, "relu") == 0; }
+
+bool is_half_call(PyObject* x) { return PyArray_Check(x) && !is_float(dtype_of(reinterpret_cast<PyArrayObject*>(x))); }
+
+// x, h, w_ih, w_hh, b_ih, b_hh, nonlinearity; a sequence: reverse
+PyObject* call_rnn(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  const bool is_sequence = *kernel_context<bool>(self);
+  if (count != (is_sequence ? 8 : 7)) return not_covered();
+  if (is_half_call(args[0])) return call_widened(call_rnn, self, args, count);
+  Call call(1);
+  if (!call.take({x_, h_, w_ih_, w_hh_, b_ih_, b_hh_}, args)) return not_covered();
+  call.reverse = is_sequence && args[7] == Py_True;
+  PyArrayObject* hidden = call.new_states();
+  const bool done = hidden != nullptr && call.unlocked([&](auto zero) {
+    using T = decltype(zero);
+    return EXTENSOR_SELECT(rnn_table)().of<T>().forward(call.sequence<T>(), is_relu(args[6]), data_of<T>(hidden));
+  });
+  return result_or_no_memory(hidden, done);
+}
+
+// g, x, h, w_ih, w_hh, hidden, nonlinearity; a sequence: reverse; needs
+PyObject* call_rnn_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  const bool is_sequence = *kernel_context<bool>(self);
+  if (count != (is_sequence ? 9 : 8)) return not_covered();
+  if (is_half_call(args[1])) return call_widened(call_rnn_backward, self, args, count);
+  Call call(1);
+  if (!call.take({g_hidden_, x_, h_, w_ih_, w_hh_, hidden_}, args)) return not_covered();
+  call.reverse = is_sequence && args[7] == Py_True;
+  Gradients grads(call, args[count - 1], false);
+  if (!grads.readable) return not_covered();
+  return grads.finished(grads.made && call.unlocked([&](auto zero) {
+    using T = decltype(zero);
+    return EXTENSOR_SELECT(rnn_table)().of<T>().backward(call.sequence<T>(), is_relu(args[6]), call.data<T>(hidden_),
+                                                         call.data<T>(g_hidden_), grads.all<T>());
+  }));
+}
+
+// x, h, c, w_ih, w_hh, b_ih, b_hh; a sequence: reverse. Returns hidden, cells, gates; of one step the first two.
+PyObject* call_lstm(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  const bool is_sequence = *kernel_context<bool>(self);
+  if (count != (is_sequence ? 8 : 7)) return not_covered();
+  if (is_half_call(args[0])) return call_widened(call_lstm, self, args, count);
+  Call call(4);
+  if (!call.take({x_, h_, c_, w_ih_, w_hh_, b_ih_, b_hh_}, args)) return not_covered();
+  call.reverse = is_sequence && args[7] == Py_True;
+  PyArrayObject* made[] = {call.new_states(), call.new_states(), is_sequence ? call.new_states(4) : nullptr};
+  Scratch scratch(is_sequence ? 0 : call.bytes_of_states(4));
+  const bool done = made[0] != nullptr && made[1] != nullptr && (is_sequence ? made[2] != nullptr : scratch.data<char>() != nullptr) &&
+                    call.unlocked([&](auto zero) {
+                      using T = decltype(zero);
+                      T* const gates = is_sequence ? data_of<T>(made[2]) : scratch.data<T>();
+                      return EXTENSOR_SELECT(lstm_table)().of<T>().forward(call.sequence<T>(), call.data<T>(c_), data_of<T>(made[0]),
+                                                                           data_of<T>(made[1]), gates);
+                    });
+  return result_or_no_memory(made, is_sequence ? 3 : 2, done);
+}
+
+// g_hidden, g_cells, g_gates, x, h, c, w_ih, w_hh, hidden, cells, gates, reverse, needs
+PyObject* call_lstm_sequence_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  if (count != 13 || args[2] != Py_None) return not_covered();
+  if (is_half_call(args[3])) return call_widened(call_lstm_sequence_backward, self, args, count);
+  Call call(4);
+  if (!call.take({g_hidden_, g_cells_, gates_, x_, h_, c_, w_ih_, w_hh_, hidden_, cells_, gates_}, args)) return not_covered();
+  call.reverse = args[11] == Py_True;
+  Gradients grads(call, args[12], true);
+  if (!grads.readable) return not_covered();
+  return grads.finished(grads.made && call.unlocked([&](auto zero) {
+    using T = decltype(zero);
+    return EXTENSOR_SELECT(lstm_table)().of<T>().backward(call.sequence<T>(), call.data<T>(c_), call.data<T>(hidden_), call.data<T>(cells_),
+                                                          call.data<T>(gates_), call.data<T>(g_hidden_), call.data<T>(g_cells_),
+                                                          grads.all<T>(), grads.data<T>(c_));
+  }));
+}
+
+// g_h, g_c, x, h, c, w_ih, w_hh, b_ih, b_hh, needs. What the forward had is computed again.
+PyObject* call_lstm_cell_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  if (count != 10) return not_covered();
+  if (is_half_call(args[2])) return call_widened(call_lstm_cell_backward, self, args, count);
+  Call call(4);
+  if (!call.take({g_hidden_, g_cells_, x_, h_, c_, w_ih_, w_hh_, b_ih_, b_hh_}, args)) return not_covered();
+  Gradients grads(call, args[9], true);
+  if (!grads.readable) return not_covered();
+  Scratch scratch(call.bytes_of_states(6));
+  return grads.finished(grads.made && scratch.data<char>() != nullptr && call.unlocked([&](auto zero) {
+    using T = decltype(zero);
+    const Sequence<T> sequence = call.sequence<T>();
+    const LstmFunctions<T>& lstm = EXTENSOR_SELECT(lstm_table)().of<T>();
+    T* const hidden = scratch.data<T>();
+    T* const cells = hidden + call.batch * call.hidden;
+    T* const gates = cells + call.batch * call.hidden;
+    return lstm.forward(sequence, call.data<T>(c_), hidden, cells, gates) &&
+           lstm.backward(sequence, call.data<T>(c_), hidden, cells, gates, call.data<T>(g_hidden_), call.data<T>(g_cells_), grads.all<T>(),
+                         grads.data<T>(c_));
+  }));
+}
+
+// x, h, w_ih, w_hh, b_ih, b_hh; a sequence: reverse
+PyObject* call_gru(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  const bool is_sequence = *kernel_context<bool>(self);
+  if (count != (is_sequence ? 7 : 6)) return not_covered();
+  if (is_half_call(args[0])) return call_widened(call_gru, self, args, count);
+  Call call(3);
+  if (!call.take({x_, h_, w_ih_, w_hh_, b_ih_, b_hh_}, args)) return not_covered();
+  call.reverse = is_sequence && args[6] == Py_True;
+  PyArrayObject* hidden = call.new_states();
+  const bool done = hidden != nullptr && call.unlocked([&](auto zero) {
+    using T = decltype(zero);
+    return EXTENSOR_SELECT(gru_table)().of<T>().forward(call.sequence<T>(), data_of<T>(hidden));
+  });
+  return result_or_no_memory(hidden, done);
+}
+
+// g, x, h, w_ih, w_hh, b_ih, b_hh; a sequence: hidden, reverse; needs
+PyObject* call_gru_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  const bool is_sequence = *kernel_context<bool>(self);
+  if (count != (is_sequence ? 10 : 8)) return not_covered();
+  if (is_half_call(args[1])) return call_widened(call_gru_backward, self, args, count);
+  Call call(3);
+  if (is_sequence ? !call.take({g_hidden_, x_, h_, w_ih_, w_hh_, b_ih_, b_hh_, hidden_}, args)
+                  : !call.take({g_hidden_, x_, h_, w_ih_, w_hh_, b_ih_, b_hh_}, args))
+    return not_covered();
+  call.reverse = is_sequence && args[8] == Py_True;
+  Gradients grads(call, args[count - 1], false);
+  if (!grads.readable) return not_covered();
+  return grads.finished(grads.made && call.unlocked([&](auto zero) {
+    using T = decltype(zero);
+    return EXTENSOR_SELECT(gru_table)().of<T>().backward(call.sequence<T>(), call.data<T>(hidden_), call.data<T>(g_hidden_),
+                                                         grads.all<T>());
+  }));
+}
+
+constexpr bool sequence = true, cell = false;
 
 }  // namespace
 
 void bind_recurrent(PyObject* kernels) {
-  add_kernel(kernels, "lstm_sequence", call_lstm);
-  add_kernel(kernels, "lstm_sequence_backward", call_lstm_backward);
+  add_kernel(kernels, "rnn_sequence", call_rnn, &sequence);
+  add_kernel(kernels, "rnn_sequence_backward", call_rnn_backward, &sequence);
+  add_kernel(kernels, "rnn_cell", call_rnn, &cell);
+  add_kernel(kernels, "rnn_cell_backward", call_rnn_backward, &cell);
+  add_kernel(kernels, "lstm_sequence", call_lstm, &sequence);
+  add_kernel(kernels, "lstm_sequence_backward", call_lstm_sequence_backward);
+  add_kernel(kernels, "lstm_cell", call_lstm, &cell);
+  add_kernel(kernels, "lstm_cell_backward", call_lstm_cell_backward);
+  add_kernel(kernels, "gru_sequence", call_gru, &sequence);
+  add_kernel(kernels, "gru_sequence_backward", call_gru_backward, &sequence);
+  add_kernel(kernels, "gru_cell", call_gru, &cell);
+  add_kernel(kernels, "gru_cell_backward", call_gru_backward, &cell);
 }
 
 }  // namespace extensor

@@ -32,7 +32,9 @@ from .ops.loss_regression import *
 from .ops.matrix import *
 from .ops.normalization import *
 from .ops.pooling import *
-from .ops.recurrent import *
+from .ops.recurrent_gru import *
+from .ops.recurrent_lstm import *
+from .ops.recurrent_rnn import *
 from .ops.reduction import *
 from .ops.selection import *
 from .ops.shape import *

@@ -1,4 +1,4 @@
-"""The native kernels of normalisation, attention and the LSTM: equal to the reference, the same bits on any thread count."""
+"""The native kernels of normalisation and attention: equal to the reference, the same bits on any thread count."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from extensor.kernels import KERNELS
 
 NAMES = [
     "layer_norm", "layer_norm_backward", "rms_norm", "rms_norm_backward", "batch_norm", "batch_norm_backward",
-    "scaled_dot_product_attention", "scaled_dot_product_attention_backward", "lstm_sequence", "lstm_sequence_backward",
+    "scaled_dot_product_attention", "scaled_dot_product_attention_backward",
 ]  # fmt: skip
 pytestmark = pytest.mark.skipif(
     KERNELS["layer_norm"].native is None, reason="the native core is not installed"
@@ -72,7 +72,7 @@ def calls(name: str, dtype: Any) -> Iterator[tuple[Any, ...]]:
                     yield x, w, draw(n), mean, var, training, 0.3, 1e-5
         if not back:
             yield strided(2, 3, 4), None, None, None, None, True, 0.1, 1e-5
-    elif kind == "scaled_dot_product_attention":
+    else:
         for batch, length, keys, d, e in (
             ((), 1, 1, 1, 1),
             ((2,), 5, 7, 4, 3),
@@ -104,31 +104,6 @@ def calls(name: str, dtype: Any) -> Iterator[tuple[Any, ...]]:
             if back
             else (q, k, v, hidden, False, 1.0)
         )
-    else:
-        for steps, batch, inputs, h in ((1, 1, 1, 1), (3, 2, 3, 5), (6, 33, 20, 16)):
-            for reverse in (False, True):
-                for biased in (True, False):
-                    bias = [draw(4 * h), draw(4 * h)] if biased else [None, None]
-                    args = (
-                        draw(steps, batch, inputs),
-                        draw(batch, h),
-                        draw(batch, h),
-                        draw(4 * h, inputs),
-                        draw(4 * h, h),
-                        *bias,
-                    )
-                    if back:
-                        hidden, _ = KERNELS["lstm_sequence"].reference(*args, reverse)
-                        yield (
-                            draw(steps, batch, h),
-                            draw(batch, h),
-                            *args,
-                            hidden,
-                            reverse,
-                            (*[True] * 5, biased, biased),
-                        )
-                    else:
-                        yield *args, reverse
 
 
 def several(result: Any) -> tuple[Any, ...]:

@@ -67,7 +67,9 @@ def test_take(dtype: Any) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_take_backward_accumulates(dtype: Any) -> None:
-    for shape, axis, count in itertools.product([(6,), (6, 9), (3, 7, 300), (1000, 16)], (0, 1, 2), (0, 1, 5, 400)):
+    for shape, axis, count in itertools.product(
+        [(6,), (6, 9), (3, 7, 300), (1000, 16)], (0, 1, 2), (0, 1, 5, 400)
+    ):
         if axis >= len(shape):
             continue
         indices = RNG.integers(0, shape[axis], count)
@@ -80,6 +82,23 @@ def test_take_backward_accumulates(dtype: Any) -> None:
     assert NATIVE["take_backward"](np.ones(3, dtype), np.array([0, 5]), (6,), 0) is NotImplemented
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_embedding(dtype: Any) -> None:
+    rng = np.random.default_rng(5)
+    weight = rng.standard_normal((7, 6)).astype(dtype)[:, ::2]
+    indices = rng.integers(0, 7, (5, 8))[:, ::2]
+    np.testing.assert_array_equal(NATIVE["embedding"](weight, indices), weight[indices])
+    g = np.swapaxes(rng.standard_normal((4, 5, 3)).astype(dtype), 0, 1)
+    for padding in (None, 2):
+        got = NATIVE["embedding_backward"](g, indices, (7, 3), padding)
+        assert got.dtype == dtype
+        wide = KERNELS["embedding_backward"].reference(g.astype(np.float64), indices, (7, 3), padding)
+        np.testing.assert_allclose(got, wide, rtol=1e-6 if dtype == np.float32 else 1e-15)
+    assert not got[2].any()
+    assert NATIVE["embedding"](weight, np.array([7])) is NotImplemented
+    assert NATIVE["embedding_backward"](g, indices, (7, 3), 7) is NotImplemented
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_cumsum(dtype: Any) -> None:
     for shape in [(1,), (9,), (70_000,), (5, 33), (6, 600), (3, 4, 5), (2, 7, 700), (0, 3)]:
@@ -90,7 +109,9 @@ def test_cumsum(dtype: Any) -> None:
             got = NATIVE["cumsum"](x, axis)
             np.testing.assert_array_equal(got, expected)
             assert got.dtype == dtype
-            backward = KERNELS["cumsum_backward"].reference(expected.astype(np.float64), shape, axis).astype(dtype)
+            backward = (
+                KERNELS["cumsum_backward"].reference(expected.astype(np.float64), shape, axis).astype(dtype)
+            )
             got = NATIVE["cumsum_backward"](expected, shape, axis)
             np.testing.assert_array_equal(got, backward)
             assert got.shape == shape

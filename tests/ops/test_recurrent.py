@@ -53,15 +53,21 @@ def arguments(kind: str, batch: tuple[int, ...], steps: tuple[int, ...] = ()) ->
     return [0.7 * RNG.standard_normal(s) for s in shapes]
 
 
+def gates_of(x: Any, h: Any, w: Any, u: Any, b: Any, d: Any) -> Any:
+    i, f, g, o = anp.split(anp.dot(x, w.T) + b + anp.dot(h, u.T) + d, 4, -1)
+    return anp.concatenate([sigmoid(i), sigmoid(f), anp.tanh(g), sigmoid(o)], -1)
+
+
 def walk(kind: str, p: Any, reverse: bool) -> Any:
-    """Hidden states of all steps, and the final cell state where there is one."""
+    """Hidden states of all steps; of the LSTM the cell states and the gates too."""
     count = 2 if kind == "lstm" else 1
     x, states, weights = p[0], list(p[1 : 1 + count]), p[1 + count :]
-    hidden = {}
+    found = {}
     for t in range(len(x))[:: -1 if reverse else 1]:
+        gates = [gates_of(x[t], states[0], *weights)] if kind == "lstm" else []
         states = list(CELLS[kind](x[t], *states, *weights))
-        hidden[t] = states[0]
-    return (anp.stack([hidden[t] for t in range(len(x))]), *states[1:])
+        found[t] = [*states, *gates]
+    return tuple(anp.stack([found[t][i] for t in range(len(x))]) for i in range(len(found[0])))
 
 
 def results(value: Any) -> list[et.ExTensor]:
@@ -75,7 +81,7 @@ def backward(name: str, g: list[Any], args: list[Any], output: Any, **options: A
     grad = g if kind == "lstm" else g[0]
     saved = {"rnn_cell": [output], "rnn_sequence": [output], "gru_sequence": [output]}.get(name, [])
     if name == "lstm_sequence":
-        saved = [output.hidden]
+        saved = list(output)
     function = getattr(et, f"{name}_backward")
     return function(grad, *fixed, *saved, *([] if kind == "rnn" else biases), **options)
 
@@ -117,9 +123,8 @@ def test_a_sequence_is_its_steps(kind: str) -> None:
     hidden = results(getattr(et, f"{kind}_sequence")(x, *states, *weights))
     for t in range(4):
         states = results(getattr(et, f"{kind}_cell")(x[t], *states, *weights))
-        np.testing.assert_allclose(hidden[0][t].numpy(), states[0].numpy(), rtol=1e-13)
-    if kind == "lstm":
-        np.testing.assert_allclose(hidden[1].numpy(), states[1].numpy(), rtol=1e-13)
+        for found, state in zip(hidden, states):
+            np.testing.assert_allclose(found[t].numpy(), state.numpy(), rtol=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -148,6 +153,22 @@ def test_unused_results_of_the_lstm() -> None:
     for short, long in (((g, None), (g, zero)), ((None, g), [zero, g])):
         found, right = et.lstm_cell_backward(short, *args), et.lstm_cell_backward(long, *args)
         assert [t.tolist() for t in found] == [t.tolist() for t in right]
+
+
+def test_unused_results_of_a_sequence_of_the_lstm() -> None:
+    *args, b, d = [et.asarray(a) for a in arguments("lstm", (2,), (3,))]
+    results = et.lstm_sequence(*args, b, d)
+    ones, zeros = [et.ones_like(r) for r in results], [et.zeros_like(r) for r in results]
+    for used in range(3):
+        short = tuple(one if i == used else None for i, one in enumerate(ones))
+        long = tuple(one if i == used else zero for i, (one, zero) in enumerate(zip(ones, zeros)))
+        found, right = (et.lstm_sequence_backward(g, *args, *results, b, d) for g in (short, long))
+        for a, c in zip(found, right):
+            np.testing.assert_allclose(a.numpy(), c.numpy(), rtol=1e-12)
+    w_ih = et.tensor(args[3], requires_grad=True)
+    et.lstm_sequence(*args[:3], w_ih, args[4], b, d).cells.sum().backward()
+    right = et.lstm_sequence_backward((None, ones[1], None), *args, *results, b, d).grad_w_ih
+    np.testing.assert_allclose(w_ih.grad.numpy(), right.numpy(), rtol=1e-12)
 
 
 def test_relu() -> None:
@@ -211,6 +232,7 @@ ERRORS = [
     (lambda: et.rnn_sequence(et.ones((0, 2, 3)), H, W, U), ValueError, r"\[rnn_sequence\] x of shape \(0, 2, 3\) has no steps"),
     (lambda: et.rnn_cell_backward(X, X, H, W, U, H), ValueError, r"\[rnn_cell_backward\] grad_output has shape \(2, 3\)"),
     (lambda: et.rnn_cell_backward(H, X, H, W, U, X), ValueError, r"\[rnn_cell_backward\] output has shape \(2, 3\)"),
+    (lambda: et.lstm_sequence_backward((None, None, None), et.ones((1, 2, 3)), et.ones((2, 1)), et.ones((2, 1)), W, et.ones((4, 1)), et.ones((1, 2, 1)), et.ones((1, 2, 1)), et.ones((1, 2, 3))), ValueError, r"\[lstm_sequence_backward\] gates has shape \(1, 2, 3\) but the forward's result has shape \(1, 2, 4\)"),
     (lambda: et.lstm_cell_backward((H,), X, et.ones((2, 1)), et.ones((2, 1)), W, et.ones((4, 1))), ValueError, r"\[lstm_cell_backward\] grad_output has 1 elements but the forward has 2 results"),
 ]  # fmt: skip
 

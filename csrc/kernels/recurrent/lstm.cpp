@@ -1,53 +1,14 @@
 // Compiled once per instruction set.
 //
 // forward:   1. gates = x w_ih^T + bias, all steps in one product
-//            2. step by step: gates += h w_hh^T, then c = f c + i g, h = o tanh(c)
-// backward:  1. the gates of all steps again, from x and the hidden states, in two products
-//            2. step by step: the cell states again
-//            3. from the last step to the first: the gradients of the gates, in their place, and of the step before
-//            4. the gradients of x, the weights and the bias, all steps in one product each
-#include "kernels/recurrent/recurrent.hpp"
-
-#include "core/memory.hpp"
-#include "core/threads.hpp"
-#include "kernels/matmul/matmul.hpp"
-#include "kernels/softmax/rows.hpp"
+//            2. each block of the batch, step by step: gates += h w_hh^T, then c = f c + i g, h = o tanh(c)
+// backward:  1. each block of the batch, from the last step to the first: the gradients of the gates before their
+//               nonlinearities, and of the states of the step before
+//            2. the gradients of x, the weights and the biases, all steps in one product each
+#include "kernels/recurrent/sequence.hpp"
 
 namespace extensor::EXTENSOR_ISA {
 namespace {
-
-template <class T>
-void multiply(const Product<T>& product) {
-  if (product.m == 0) return;
-  if constexpr (sizeof(T) == 4) matmul_table().float32(product, {});
-  else matmul_table().float64(product, {});
-}
-
-// out[rows, outputs] (+)= x[rows, inputs] weight[outputs, inputs]^T
-template <class T>
-void map(const T* x, int64_t rows, int64_t inputs, const T* weight, int64_t outputs, const T* bias, bool accumulate, T* out) {
-  Product<T> product{rows, outputs, inputs, x, inputs, 1, weight, 1, inputs, out, outputs};
-  product.accumulate = accumulate;
-  product.column_bias = bias;
-  multiply(product);
-}
-
-// out[outputs, inputs] (+)= grad[rows, outputs]^T x[rows, inputs]
-template <class T>
-void weight_gradient(const T* grad, int64_t rows, int64_t outputs, const T* x, int64_t inputs, bool accumulate, T* out) {
-  Product<T> product{outputs, inputs, rows, grad, 1, outputs, x, inputs, 1, out, inputs};
-  product.accumulate = accumulate;
-  multiply(product);
-}
-
-// body(row, unit, count): the vectors of units of each batch element.
-template <class T, class Body>
-void for_each_unit(const Lstm<T>& l, const Body& body) {
-  parallel_for(l.batch, double(l.hidden) * lstm_ns, [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b)
-      for_each_vector<T>(l.hidden, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA { body(b, i, count); });
-  });
-}
 
 template <class T>
 struct Gates {
@@ -66,104 +27,75 @@ EXTENSOR_INLINE void store_gates(T* gates, int64_t hidden, const Gates<T>& a, in
 }
 
 template <class T>
-EXTENSOR_INLINE Gates<T> opened(const Gates<T>& a) {
-  return {sigmoid(a.i), sigmoid(a.f), tanh(a.g), sigmoid(a.o)};
+bool forward(const Sequence<T>& s, const T* c, T* hidden, T* cells, T* gates) {
+  const int64_t wide = 4 * s.hidden;
+  Room<T> room(packed_room(s, false) + wide);
+  if (room.data() == nullptr) return false;
+  map(s.x, s.steps * s.batch, s.inputs, s.w_ih, wide, joined_bias(s, room.data() + packed_room(s, false)), false, gates);
+  const PackedWeight<T> w_hh = pack_forward(s, room.data());
+  for_each_block(s, [&](int64_t first, int64_t rows) {
+    for (int64_t i = 0; i < s.steps; ++i) {
+      const int64_t t = step_at(s, i);
+      w_hh.multiply(rows, before(s, i, first, s.h, hidden), s.hidden, gates + (t * s.batch + first) * wide, wide, true);
+      for_each_unit<T>(0, rows, s.hidden, [&](int64_t row, int64_t unit, int64_t count) EXTENSOR_INLINE_LAMBDA {
+        const int64_t at = (t * s.batch + first + row) * s.hidden + unit;
+        T* const a = gates + (t * s.batch + first + row) * wide + unit;
+        Gates<T> open = load_gates(a, s.hidden, count);
+        open = {sigmoid(open.i), sigmoid(open.f), tanh(open.g), sigmoid(open.o)};
+        const Vec<T> cell = open.f * load_first(before(s, i, first + row, c, cells) + unit, count) + open.i * open.g;
+        store_gates(a, s.hidden, open, count);
+        store_first(cells + at, cell, count);
+        store_first(hidden + at, open.o * tanh(cell), count);
+      });
+    }
+  });
+  return true;
 }
 
 template <class T>
-void forward(const Lstm<T>& l, T* gates, T* hidden, T* c_out) {
-  const int64_t units = l.batch * l.hidden;
-  map(l.x, l.steps * l.batch, l.inputs, l.w_ih, 4 * l.hidden, l.bias, false, gates);
-  const T* h = l.h;
-  const T* c = l.c;
-  for (int64_t s = 0; s < l.steps; ++s) {
-    const int64_t t = l.reverse ? l.steps - 1 - s : s;
-    T* a = gates + t * 4 * units;
-    T* to = hidden + t * units;
-    map(h, l.batch, l.hidden, l.w_hh, 4 * l.hidden, static_cast<const T*>(nullptr), true, a);
-    for_each_unit(l, [&](int64_t b, int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-      const Gates<T> open = opened(load_gates(a + b * 4 * l.hidden + i, l.hidden, count));
-      const int64_t at = b * l.hidden + i;
-      const Vec<T> cell = open.f * load_first(c + at, count) + open.i * open.g;
-      store_first(c_out + at, cell, count);
-      store_first(to + at, open.o * tanh(cell), count);
-    });
-    h = to, c = c_out;
+bool backward(const Sequence<T>& s, const T* c, const T* hidden, const T* cells, const T* gates, const T* g_hidden, const T* g_cells,
+              const SequenceGradients<T>& grads, T* grad_c) {
+  const int64_t wide = 4 * s.hidden, units = s.batch * s.hidden;
+  Room<T> room(s.steps * s.batch * wide + packed_room(s, true) + 2 * units);
+  if (room.data() == nullptr) return false;
+  T* const grad_a = room.data();
+  T* const packed = grad_a + s.steps * s.batch * wide;
+  T* const carried_h = packed + packed_room(s, true);
+  T* const carried_c = carried_h + units;
+  const PackedWeight<T> w_hh = pack_backward(s, packed);
+  for_each_block(s, [&](int64_t first, int64_t rows) {
+    for (int64_t k = first * s.hidden; k < (first + rows) * s.hidden; ++k) carried_h[k] = carried_c[k] = T(0);
+    for (int64_t i = s.steps - 1; i >= 0; --i) {
+      const int64_t t = step_at(s, i);
+      for_each_unit<T>(first, rows, s.hidden, [&](int64_t row, int64_t unit, int64_t count) EXTENSOR_INLINE_LAMBDA {
+        const int64_t at = (t * s.batch + row) * s.hidden + unit, carried = row * s.hidden + unit;
+        const Gates<T> open = load_gates(gates + (t * s.batch + row) * wide + unit, s.hidden, count);
+        const Vec<T> squashed = tanh(load_first(cells + at, count)), one(1.0);
+        const Vec<T> d_h = load_first(g_hidden + at, count) + load_first(carried_h + carried, count);
+        Vec<T> d_c = load_first(carried_c + carried, count) + d_h * open.o * (one - squashed * squashed);
+        if (g_cells != nullptr) d_c = d_c + load_first(g_cells + at, count);
+        const Vec<T> c_before = load_first(before(s, i, row, c, cells) + unit, count);
+        store_gates(grad_a + (t * s.batch + row) * wide + unit, s.hidden,
+                    {d_c * open.g * open.i * (one - open.i), d_c * c_before * open.f * (one - open.f), d_c * open.i * (one - open.g * open.g),
+                     d_h * squashed * open.o * (one - open.o)},
+                    count);
+        store_first(carried_c + carried, d_c * open.f, count);
+      });
+      if (i > 0 || grads.h != nullptr)
+        w_hh.multiply(rows, grad_a + (t * s.batch + first) * wide, wide, carried_h + first * s.hidden, s.hidden, false);
+    }
+  });
+  for (int64_t k = 0; k < units; ++k) {
+    if (grads.h != nullptr) grads.h[k] = carried_h[k];
+    if (grad_c != nullptr) grad_c[k] = carried_c[k];
   }
-}
-
-template <class T>
-void backward(const Lstm<T>& l, const T* hidden, const T* g_hidden, const T* g_c, T* gates, T* cells, T* carried, const LstmGradients<T>& grads) {
-  const int64_t units = l.batch * l.hidden, rows = l.steps * l.batch, wide = 4 * l.hidden, others = rows - l.batch;
-  // The steps after the first of the walk start from the hidden state of a neighbour, the first one from h.
-  const int64_t first = l.reverse ? l.steps - 1 : 0;
-  const T* before = l.reverse ? hidden + units : hidden;       // the hidden states that others start from
-  T* others_gates = l.reverse ? gates : gates + 4 * units;     // and the gates of those others
-  map(l.x, rows, l.inputs, l.w_ih, wide, l.bias, false, gates);
-  map(l.h, l.batch, l.hidden, l.w_hh, wide, static_cast<const T*>(nullptr), true, gates + first * 4 * units);
-  map(before, others, l.hidden, l.w_hh, wide, static_cast<const T*>(nullptr), true, others_gates);
-  const T* c = l.c;
-  for (int64_t s = 0; s < l.steps; ++s) {
-    const int64_t t = l.reverse ? l.steps - 1 - s : s;
-    T* a = gates + t * 4 * units;
-    T* to = cells + t * units;
-    for_each_unit(l, [&](int64_t b, int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-      const Gates<T> open = opened(load_gates(a + b * wide + i, l.hidden, count));
-      const int64_t at = b * l.hidden + i;
-      store_gates(a + b * wide + i, l.hidden, open, count);
-      store_first(to + at, open.f * load_first(c + at, count) + open.i * open.g, count);
-    });
-    c = to;
-  }
-  T* carried_h = carried;
-  T* carried_c = carried + units;
-  for (int64_t i = 0; i < units; ++i) carried_h[i] = 0, carried_c[i] = g_c[i];
-  for (int64_t s = l.steps - 1; s >= 0; --s) {
-    const int64_t t = l.reverse ? l.steps - 1 - s : s;
-    T* a = gates + t * 4 * units;
-    const T* cell = cells + t * units;
-    const T* from = s == 0 ? l.c : cells + (l.reverse ? t + 1 : t - 1) * units;
-    const T* dy = g_hidden + t * units;
-    for_each_unit(l, [&](int64_t b, int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-      const Gates<T> open = load_gates(a + b * wide + i, l.hidden, count);
-      const int64_t at = b * l.hidden + i;
-      const Vec<T> squashed = tanh(load_first(cell + at, count)), one(1.0);
-      const Vec<T> d_h = load_first(dy + at, count) + load_first(carried_h + at, count);
-      const Vec<T> d_c = load_first(carried_c + at, count) + d_h * open.o * (one - squashed * squashed);
-      store_gates(a + b * wide + i, l.hidden,
-                  {d_c * open.g * open.i * (one - open.i), d_c * load_first(from + at, count) * open.f * (one - open.f),
-                   d_c * open.i * (one - open.g * open.g), d_h * squashed * open.o * (one - open.o)},
-                  count);
-      store_first(carried_c + at, d_c * open.f, count);
-    });
-    multiply<T>({l.batch, l.hidden, wide, a, wide, 1, l.w_hh, l.hidden, 1, carried_h, l.hidden});
-  }
-  for (int64_t i = 0; i < units; ++i) {
-    if (grads.h != nullptr) grads.h[i] = carried_h[i];
-    if (grads.c != nullptr) grads.c[i] = carried_c[i];
-  }
-  if (grads.x != nullptr) multiply<T>({rows, l.inputs, wide, gates, wide, 1, l.w_ih, l.inputs, 1, grads.x, l.inputs});
-  if (grads.w_ih != nullptr) weight_gradient(gates, rows, wide, l.x, l.inputs, false, grads.w_ih);
-  if (grads.w_hh != nullptr) {
-    weight_gradient(gates + first * 4 * units, l.batch, wide, l.h, l.hidden, false, grads.w_hh);
-    if (others > 0) weight_gradient(others_gates, others, wide, before, l.hidden, true, grads.w_hh);
-  }
-  if (grads.bias != nullptr) {
-    const int64_t padded = (wide + Vec<T>::lanes - 1) / Vec<T>::lanes * Vec<T>::lanes;
-    const size_t bytes = size_t(padded) * sizeof(double);
-    double* sums = static_cast<double*>(acquire_buffer(bytes));
-    for (int64_t i = 0; i < padded; ++i) sums[i] = 0;
-    for (int64_t r = 0; r < rows; ++r)
-      for_each_vector<T>(wide, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA { add_to_sums(sums + i, load_first(gates + r * wide + i, count)); });
-    for (int64_t i = 0; i < wide; ++i) grads.bias[i] = T(sums[i]);
-    recycle_buffer(sums, bytes);
-  }
+  return finish_gradients(s, hidden, grad_a, grad_a, grads);
 }
 
 }  // namespace
 
-const LstmTable& lstm_table() {
-  static constexpr LstmTable table = {{forward<float>, backward<float>}, {forward<double>, backward<double>}};
+const RecurrentTable<LstmFunctions>& lstm_table() {
+  static constexpr RecurrentTable<LstmFunctions> table = {{forward<float>, backward<float>}, {forward<double>, backward<double>}};
   return table;
 }
 

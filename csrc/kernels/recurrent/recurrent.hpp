@@ -1,4 +1,4 @@
-// The LSTM over a whole sequence, and its gradient.
+// Recurrent layers over whole sequences, and their gradients.
 #pragma once
 
 #include <cstdint>
@@ -7,54 +7,77 @@
 
 namespace extensor {
 
-// Dense x [steps, batch, inputs], h and c [batch, hidden], w_ih [4 hidden, inputs], w_hh [4 hidden, hidden], bias (the sum of
-// both, 4 hidden values) or nullptr. Gates: input, forget, cell, output.
+// Dense x [steps, batch, inputs], h [batch, hidden], w_ih [gates * hidden, inputs], w_hh [gates * hidden, hidden], biases of
+// gates * hidden values or nullptr. What belongs to all steps is [steps, batch, ...] in their order, also in reverse.
 template <class T>
-struct Lstm {
-  int64_t steps, batch, inputs, hidden;
+struct Sequence {
+  int64_t steps, batch, inputs, hidden, gates;
   const T* x;
   const T* h;
-  const T* c;
   const T* w_ih;
   const T* w_hh;
-  const T* bias;
-  bool reverse;
+  const T* b_ih;
+  const T* b_hh;
+  bool reverse;  // the walk goes from the last step to the first
 };
 
 // Gradients that are not wanted are nullptr.
 template <class T>
-struct LstmGradients {
+struct SequenceGradients {
   T* x;
   T* h;
-  T* c;
   T* w_ih;
   T* w_hh;
-  T* bias;
+  T* b_ih;
+  T* b_hh;
 };
 
+// The functions return false, with nothing of use written, when memory is out.
+
+// h' = f(x w_ih^T + b_ih + h w_hh^T + b_hh) with f = tanh or relu
+template <class T>
+struct RnnFunctions {
+  bool (*forward)(const Sequence<T>&, bool relu, T* hidden);
+  bool (*backward)(const Sequence<T>&, bool relu, const T* hidden, const T* g_hidden, const SequenceGradients<T>&);
+};
+
+// The gates input, forget, cell and output: c' = f c + i g, h' = o tanh(c'). `cells` holds the c' of all steps, `gates` the
+// four gates of all steps after their nonlinearities, side by side.
 template <class T>
 struct LstmFunctions {
-  // gates: room for [steps, batch, 4 hidden]; c_out [batch, hidden]
-  void (*forward)(const Lstm<T>&, T* gates, T* hidden, T* c_out);
-  // gates as above; cells: room for [steps, batch, hidden]; carried: room for 2 [batch, hidden]
-  void (*backward)(const Lstm<T>&, const T* hidden, const T* g_hidden, const T* g_c, T* gates, T* cells, T* carried,
-                   const LstmGradients<T>&);
+  bool (*forward)(const Sequence<T>&, const T* c, T* hidden, T* cells, T* gates);
+  // g_cells may be nullptr: zeros. grad_c may be nullptr.
+  bool (*backward)(const Sequence<T>&, const T* c, const T* hidden, const T* cells, const T* gates, const T* g_hidden,
+                   const T* g_cells, const SequenceGradients<T>&, T* grad_c);
 };
 
-struct LstmTable {
-  LstmFunctions<float> float32;
-  LstmFunctions<double> float64;
-};
-EXTENSOR_PER_ISA(const LstmTable& lstm_table())
-
+// The gates reset, update and new: h' = (1 - z) n + z h, n = tanh(a_n + r u_n) with a = x w_ih^T + b_ih, u = h w_hh^T + b_hh.
 template <class T>
-const LstmFunctions<T>& lstm_functions() {
-  const LstmTable& table = EXTENSOR_SELECT(lstm_table)();
-  if constexpr (sizeof(T) == 4) return table.float32;
-  else return table.float64;
-}
+struct GruFunctions {
+  bool (*forward)(const Sequence<T>&, T* hidden);
+  bool (*backward)(const Sequence<T>&, const T* hidden, const T* g_hidden, const SequenceGradients<T>&);
+};
 
-// Rough time of one hidden unit of one step, without the products.
-constexpr double lstm_ns = 8;
+template <template <class> class Functions>
+struct RecurrentTable {
+  Functions<float> float32;
+  Functions<double> float64;
+
+  template <class T>
+  const Functions<T>& of() const {
+    if constexpr (sizeof(T) == 4) return float32;
+    else return float64;
+  }
+};
+EXTENSOR_PER_ISA(const RecurrentTable<RnnFunctions>& rnn_table())
+EXTENSOR_PER_ISA(const RecurrentTable<LstmFunctions>& lstm_table())
+EXTENSOR_PER_ISA(const RecurrentTable<GruFunctions>& gru_table())
+
+// Rough time of a pass over a sequence. Static: sources of several instruction sets use it.
+template <class T>
+static double sequence_ns(const Sequence<T>& s) {
+  const double units = double(s.steps) * double(s.batch) * double(s.hidden) * double(s.gates);
+  return units * (2.0 + double(s.inputs + s.hidden) * sizeof(T) / 180.0);
+}
 
 }  // namespace extensor

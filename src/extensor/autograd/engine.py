@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
+from inspect import unwrap
 from typing import Any
 
 import numpy as np
@@ -103,7 +104,7 @@ class Walk:
                 self._collect(node, grad)
                 continue
             if node.outputs is not None:
-                grad = _complete(grad, node.outputs)
+                grad = _complete(grad, node)
             edges = node.edges
             if node.saved is None:
                 raise RuntimeError(
@@ -200,11 +201,17 @@ def backward_name(node: Node) -> str:
     return getattr(node.op.rule.backward, "__name__", f"{node.op.__name__}_backward")
 
 
-def _complete(grads: Any, outputs: Sequence[Any]) -> list[Any]:
-    """Zeros for the outputs that nothing used; None for those without gradients."""
+def _complete(grads: Any, node: Node) -> list[Any]:
+    """Zeros for the outputs that nothing used, where the backward does not say that it takes None; None for those
+    without gradients."""
+    assert node.outputs is not None
+    if not any(grad is None and described for grad, described in zip(grads, node.outputs)):
+        return list(grads)
+    if "ExTensor | None" in str(unwrap(node.op.backward).__annotations__.get("grad_output")):
+        return list(grads)
     return [
         ExTensor(np.zeros(*described)) if grad is None and described else grad
-        for grad, described in zip(grads, outputs)
+        for grad, described in zip(grads, node.outputs)
     ]
 
 

@@ -22,7 +22,9 @@ from .reference.matrix import *  # noqa: F403
 from .reference.normalization import *  # noqa: F403
 from .reference.optim import *  # noqa: F403
 from .reference.pooling import *  # noqa: F403
-from .reference.recurrent import *  # noqa: F403
+from .reference.recurrent_gru import *  # noqa: F403
+from .reference.recurrent_lstm import *  # noqa: F403
+from .reference.recurrent_rnn import *  # noqa: F403
 from .reference.reduction import *  # noqa: F403
 from .reference.selection import *  # noqa: F403
 from .reference.shape import *  # noqa: F403

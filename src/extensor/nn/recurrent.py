@@ -12,7 +12,9 @@ from ..ops._checks import as_bool
 from ..ops.creation import zeros
 from ..ops.dropout import dropout as drop
 from ..ops.joining import concatenate, stack
-from ..ops.recurrent import gru_sequence, lstm_sequence, rnn_sequence
+from ..ops.recurrent_gru import gru_sequence
+from ..ops.recurrent_lstm import lstm_sequence
+from ..ops.recurrent_rnn import rnn_sequence
 from ..random import Rng
 from ..tensor import ExTensor
 from ._random import rng_or_default
@@ -229,5 +231,6 @@ class LSTM(_Recurrent):
         )
 
     def _sequence(self, x: ExTensor, states: list[ExTensor], weights: Weights, reverse: bool) -> Any:
-        hidden, c = lstm_sequence(x, states[0], states[1], *weights, reverse)
-        return hidden, [hidden[0 if reverse else -1], c]
+        hidden, cells, _ = lstm_sequence(x, states[0], states[1], *weights, reverse)
+        last = 0 if reverse else -1
+        return hidden, [hidden[last], cells[last]]

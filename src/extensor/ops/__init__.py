@@ -23,7 +23,9 @@ from .loss_regression import *  # noqa: F403
 from .matrix import *  # noqa: F403
 from .normalization import *  # noqa: F403
 from .pooling import *  # noqa: F403
-from .recurrent import *  # noqa: F403
+from .recurrent_gru import *  # noqa: F403
+from .recurrent_lstm import *  # noqa: F403
+from .recurrent_rnn import *  # noqa: F403
 from .reduction import *  # noqa: F403
 from .selection import *  # noqa: F403
 from .shape import *  # noqa: F403

@@ -11,10 +11,10 @@ from ..tensor import ExTensor, Shape
 from ._checks import as_floating
 
 
-def as_grads(function: str, value: Any, shapes: Sequence[Shape | None], dtype: Any) -> list[ExTensor]:
+def given_grads(function: str, value: Any, shapes: Sequence[Shape | None]) -> list[ExTensor | None]:
     """One gradient per result that has one: from a tuple or list of them, or from the first alone.
 
-    A result whose shape is None has no gradient. Zeros of ``dtype`` stand for gradients that are None or left out.
+    A result whose shape is None has no gradient. One that is left out is None.
     """
     given = list(value) if isinstance(value, (list, tuple)) else [value]
     if value is None:
@@ -32,13 +32,16 @@ def as_grads(function: str, value: Any, shapes: Sequence[Shape | None], dtype: A
             f"[{function}] grad_output has {len(found)} elements but the forward has {len(shapes)} results"
         )
     found += [None] * (len(shapes) - len(found))
-    grads = []
     for i, (grad, shape) in enumerate(zip(found, shapes)):
-        if shape is None:
-            continue
         if grad is not None and grad.shape != shape:
             raise ValueError(
                 f"[{function}] grad_output[{i}] has shape {grad.shape} but that result has shape {shape}"
             )
-        grads.append(ExTensor(np.zeros(shape, dtype)) if grad is None else grad)
-    return grads
+    return [grad for grad, shape in zip(found, shapes) if shape is not None]
+
+
+def as_grads(function: str, value: Any, shapes: Sequence[Shape | None], dtype: Any) -> list[ExTensor]:
+    """:func:`given_grads` with zeros of ``dtype`` for gradients that are None or left out."""
+    grads = given_grads(function, value, shapes)
+    wanted = [shape for shape in shapes if shape is not None]
+    return [ExTensor(np.zeros(shape, dtype)) if grad is None else grad for grad, shape in zip(grads, wanted)]

@@ -1,0 +1,71 @@
+// A matrix that many products have in common: packed once, in the order in which the register tile reads it.
+#pragma once
+
+#include "kernels/matmul/pack.hpp"
+
+namespace extensor::EXTENSOR_ISA {
+
+// The right-hand side B[k, n] of products. For each block of k, the panels of B one after the other.
+template <class T>
+class PackedWeight {
+ public:
+  static int64_t room(int64_t k, int64_t n) { return panels(n) * panel * k; }
+
+  // `to` has room(k, n) elements and outlives this.
+  PackedWeight(int64_t k, int64_t n, const T* b, int64_t b_row, int64_t b_col, T* to) : k_(k), n_(n), data_(to) {
+    const int64_t blocks = (k + deepest - 1) / deepest;
+    depth_ = ((k + blocks - 1) / blocks + 7) / 8 * 8;
+    for (int64_t p = 0; p < k; p += depth_)
+      for (int64_t j = 0; j < panels(n); ++j)
+        pack_panel_b(depth(p), columns(j), b + p * b_row + j * panel * b_col, b_row, b_col, to + place(p, j));
+  }
+
+  // C[rows, n] (+)= A[rows, k] B; the rows of A are dense.
+  void multiply(int64_t rows, const T* a, int64_t a_row, T* c, int64_t c_row, bool accumulate) const {
+    for (int64_t p = 0; p < k_; p += depth_) {
+      for (int64_t j = 0; j < panels(n_); ++j) {
+        for (int64_t i = 0; i < rows;) {
+          const int64_t tiles = (rows - i + max_rows - 1) / max_rows;
+          const int64_t height = (rows - i + tiles - 1) / tiles;  // equal heights: a thin tile leaves most of the machine idle
+          tile_of(int(height))({depth(p), a + i * a_row + p, a_row, 1, data_ + place(p, j), panel, c + i * c_row + j * panel, c_row,
+                                columns(j), accumulate || p > 0, true, nullptr, nullptr, Activation::none});
+          i += height;
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr int panel = panel_width<T>;
+  static constexpr int64_t deepest = 256;  // a panel of this depth leaves half of the first-level cache to A and C
+
+  static int64_t panels(int64_t n) { return (n + panel - 1) / panel; }
+  int64_t depth(int64_t p) const { return p + depth_ < k_ ? depth_ : k_ - p; }
+  int columns(int64_t j) const { return int(n_ - j * panel < panel ? n_ - j * panel : panel); }
+  int64_t place(int64_t p, int64_t j) const { return p * panels(n_) * panel + j * panel * depth(p); }
+
+  using TileFunction = void (*)(const Tile<T>&);
+  static TileFunction tile_of(int rows) {
+    switch (rows) {
+#if defined(__AVX512F__)
+      case 12: return multiply_tile<T, 12, 2, false>;
+      case 11: return multiply_tile<T, 11, 2, false>;
+      case 10: return multiply_tile<T, 10, 2, false>;
+      case 9: return multiply_tile<T, 9, 2, false>;
+      case 8: return multiply_tile<T, 8, 2, false>;
+      case 7: return multiply_tile<T, 7, 2, false>;
+#endif
+      case 6: return multiply_tile<T, 6, 2, false>;
+      case 5: return multiply_tile<T, 5, 2, false>;
+      case 4: return multiply_tile<T, 4, 2, false>;
+      case 3: return multiply_tile<T, 3, 2, false>;
+      case 2: return multiply_tile<T, 2, 2, false>;
+      default: return multiply_tile<T, 1, 2, false>;
+    }
+  }
+
+  int64_t k_, n_, depth_;
+  const T* data_;
+};
+
+}  // namespace extensor::EXTENSOR_ISA
