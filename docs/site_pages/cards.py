@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, NamedTuple
 
-from .catalogue import find, names
+from .catalogue import find, is_in, names
 from .docstrings import parse
 from .markdown import WIDE, code, prose, table
 
@@ -22,7 +22,7 @@ CARDS = (
     Card("activation", "Activation gradients", ("activation", "softmax", "trigonometric.tanh")),
     Card("arithmetic", "Arithmetic gradients", ("arithmetic",)),
     Card("elementwise", "Elementwise gradients", ("elementwise", "exponential", "trigonometric", "selection")),
-    Card("loss", "Loss gradients", ("loss_regression", "loss_classification", "loss_metric")),
+    Card("loss", "Loss gradients", ("loss",)),
     Card("matrix", "Matrix gradients", ("matrix", "einsum")),
     Card("reduction", "Reduction gradients", ("reduction", "sorting")),
     Card("layer", "Layer gradients",
@@ -54,7 +54,9 @@ def members(card: Card) -> list[str]:
     for name in pairs():
         value = _value(name)
         module = value.__module__.removeprefix("extensor.ops.")
-        if value.__name__ == name and (module in card.modules or f"{module}.{name}" in card.modules):
+        if value.__name__ == name and (
+            f"{module}.{name}" in card.modules or any(is_in(module, family) for family in card.modules)
+        ):
             found.append(name)
     return found
 

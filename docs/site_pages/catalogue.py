@@ -51,7 +51,7 @@ PAGES = (
     Page("activation", "Activation", "The bends between layers.", _ops("activation", "softmax")),
     Page("layers", "Layers as functions", "What the layers of `nn` call, without parameters of their own.",
          _ops("linear", "conv", "pooling", "normalization", "dropout", "embedding", "attention", "recurrent")),
-    Page("loss", "Loss", "How wrong a prediction is.", _ops("loss_regression", "loss_classification", "loss_metric")),
+    Page("loss", "Loss", "How wrong a prediction is.", _ops("loss")),
     Page("autograd", "Autograd", "Chaining the backward functions, and reading what was recorded.",
          ("extensor.autograd", "extensor.graph", "extensor.errors")),
     Page("nn", "extensor.nn", "Layers: they own parameters and call the functions.", ("extensor.nn",)),
@@ -104,9 +104,14 @@ def _top_name(name: str, value: Any) -> Name:
         "extensor.config" if name == "__version__" else "extensor.dtypes"
     )
     for page in PAGES:
-        if any(home == source or home.startswith(f"{source}.") for source in page.sources):
+        if any(is_in(home.replace("._", "."), source) for source in page.sources):
             return Name(f"extensor.{name}", value, page.name)
     raise LookupError(f"extensor.{name} is defined in {home}, which no page of the reference shows")
+
+
+def is_in(module: str, family: str) -> bool:
+    """Whether a module is a family, inside of it, or one of the files it was split into: ``loss_metric`` of ``loss``."""
+    return module == family or module.startswith((f"{family}.", f"{family}_"))
 
 
 @cache
