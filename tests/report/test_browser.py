@@ -32,6 +32,7 @@ POINT = """<script>
   }
   for (const e of document.querySelectorAll("main *, header *"))
     if (e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll")) seen.wide.push(e.outerHTML.slice(0, 80));
+  if (document.documentElement.scrollWidth > innerWidth) seen.wide.push("the page");
   const out = document.createElement("pre");
   out.id = "seen";
   out.textContent = JSON.stringify(seen);

@@ -109,7 +109,7 @@ def _tiles(found: Classification, examples: Sequence[Example]) -> str:
 
 
 def _sureness(example: Example) -> str:
-    return f"{min(100 * example.probability, 99.9):.1f} %" if example.probability < 0.9995 else "over 99.9 %"
+    return f"{100 * example.probability:.1f} %" if example.probability < 0.9995 else "over 99.9 %"
 
 
 def _example_table(found: Classification, examples: Sequence[Example]) -> str:
