@@ -94,3 +94,11 @@ def test_commands_do_what_the_page_says(page: Path, tmp_path: Path, monkeypatch:
     for words in shown:
         result = CliRunner().invoke(main, words)
         assert result.exit_code == 0, f"extensor {shlex.join(words)}: {result.output}"
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_links_lead_somewhere(page: str) -> None:
+    links = re.findall(
+        r"\]\(([^)#:]+)\)", (ROOT / page).read_text(encoding="utf-8")
+    )  # mkdocs checks those of docs/
+    assert not [link for link in links if not (ROOT / link).exists()]
