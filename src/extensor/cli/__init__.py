@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib
 
 import click
+from click.shell_completion import CompletionItem
 
 from ..version import __version__
 
 __all__ = ["main"]
+
+INTERRUPTED = 130  # as shells count: 128 and the number of the signal
 
 # command -> the line that ``extensor --help`` shows; the file of the same name defines it as ``command``
 COMMANDS = {
@@ -19,6 +22,7 @@ COMMANDS = {
     "inspect": "What a safetensors file holds.",
     "verify": "Check every gradient numerically, on this machine.",
     "bench": "Measure the speed beside PyTorch, NumPy and JAX.",
+    "completion": "Teach your shell to complete these commands.",
 }
 
 
@@ -37,8 +41,38 @@ class _Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        names = [CompletionItem(n, help=about) for n, about in COMMANDS.items() if n.startswith(incomplete)]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # click would call it a failure
+            click.echo("interrupted", err=True)
+            ctx.exit(INTERRUPTED)
+
+
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 120}
+
+
+@click.group(cls=_Commands, context_settings=SETTINGS)
 @click.version_option(__version__, "-V", "--version", prog_name="extensor")
 def main() -> None:
-    """ExTensor: neural networks on a CPU, with gradients you can read, call and verify."""
+    """ExTensor: neural networks on a CPU, with gradients you can read, call and verify.
+
+    \b
+    To begin with:
+      extensor train lenet         a network that reads digits, in half a minute
+      extensor predict runs/lenet  what it says about digits it has not seen
+      extensor verify              is every gradient right on this machine?
+
+    Each command has its own help: extensor train --help
+
+    \b
+    Exit codes:
+      0    done, and everything that was checked is right
+      1    it could not be done, or a check failed; the reason is on stderr
+      2    the command line is wrong; nothing was done
+      130  interrupted with Ctrl-C; train has written a checkpoint for --resume
+    """

@@ -25,10 +25,18 @@ __all__ = ["command"]
 )
 @click.option("--only", multiple=True, metavar="NAME", help="Only cases of this name or glob (repeatable).")
 @click.option(
-    "--size", "sizes", multiple=True, help="Only cases of this size, e.g. 16, 4K, 1M, 8M (repeatable)."
+    "--size",
+    "sizes",
+    multiple=True,
+    metavar="SIZE",
+    help="Only cases of this size, e.g. 16, 4K, 1M, 8M (repeatable).",
 )
-@click.option("--threads", type=click.IntRange(1), help="Threads for every library. Default: ours.")
-@click.option("--rounds", type=click.IntRange(2), default=30, show_default=True, help="Rounds per case.")
+@click.option(
+    "--threads", metavar="N", type=click.IntRange(1), help="Threads for every library.  [default: ours]"
+)
+@click.option(
+    "--rounds", metavar="N", type=click.IntRange(2), default=30, show_default=True, help="Rounds per case."
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -45,6 +53,12 @@ def command(
 
     All libraries run the same computation in one process, in short rounds in turn, with the same number of threads. The
     table shows minima and their ratios, and how near the large cases come to the machine's own limits.
+
+    \b
+    Examples:
+      extensor bench --group matmul                    one group of cases
+      extensor bench --only relu --size 1M --rounds 5  one case
+      extensor bench --out results                     table, numbers, chart
     """
     libraries = bench.peers()
     if threads is not None:

@@ -18,7 +18,12 @@ __all__ = ["command"]
 def command(file: Path) -> None:
     """Show the tensors of a safetensors FILE: names, dtypes, shapes, sizes, and its metadata.
 
-    Only the header is read; nothing is ever unpickled.
+    Only the header is read; nothing is ever unpickled. A damaged file gets a message and the exit code 1.
+
+    \b
+    Examples:
+      extensor inspect runs/lenet/best.safetensors
+      extensor inspect downloaded.safetensors
     """
     try:
         header = read_header(file)

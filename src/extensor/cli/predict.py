@@ -41,8 +41,8 @@ def command(run: Path, data: Path | None, out: Path | None) -> None:
 
     \b
     Examples:
-      extensor predict runs/lenet                              its own test samples
-      extensor predict runs/mlp --data new.csv --out out.csv   every row of another table
+      extensor predict runs/lenet               its own test samples
+      extensor predict runs/mlp --data new.csv  every row of another table
     """
     config, model = open_run(run)
     recipe = config.get("recipe")

@@ -16,12 +16,39 @@ __all__ = ["command"]
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("--tokens", type=click.IntRange(1), default=500, show_default=True, help="How many characters.")
+@click.option(
+    "--tokens",
+    metavar="N",
+    type=click.IntRange(1),
+    default=500,
+    show_default=True,
+    help="How many characters.",
+)
 @click.option("--prompt", default="\n", help="How the text begins.  [default: a new line]")
-@click.option("--temperature", type=click.FloatRange(0, min_open=True), default=0.8, show_default=True)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option(
+    "--temperature",
+    metavar="T",
+    type=click.FloatRange(0, min_open=True),
+    default=0.8,
+    show_default=True,
+    help="Below 1 the likely characters are preferred, above 1 the unlikely come more often.",
+)
+@click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Of what is drawn: the same seed gives the same text.",
+)
 def command(run: Path, tokens: int, prompt: str, temperature: float, seed: int) -> None:
-    """Write text with the model of RUN, a folder made by extensor train chargpt (or lstm)."""
+    """Write text with the model of RUN, a folder made by extensor train chargpt (or lstm).
+
+    \b
+    Examples:
+      extensor sample runs/chargpt
+      extensor sample runs/chargpt --prompt "ROMEO:" --temperature 0.6
+    """
     config, model = open_run(run)
     if "vocabulary" not in config:
         raise click.ClickException(f"{run} holds no language model; use extensor predict {run}")

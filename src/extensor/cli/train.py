@@ -19,28 +19,43 @@ from ..train.recipes import RECIPES, Setup
 __all__ = ["command"]
 
 
+def _line(name: str) -> str:
+    """A recipe in the help."""
+    recipe = RECIPES[name]
+    length = f"{recipe.epochs} epochs" if recipe.epochs is not None else f"{recipe.steps} steps"
+    return f"  {name:9} {recipe.about} ({length})"
+
+
 @click.command(
-    help=f"""Train RECIPE and keep everything in a folder: weights, log, checkpoints, and a page to look at.
+    help=f"""Train RECIPE (lenet if none is named) and keep everything in a folder: weights, log, checkpoints, and a \
+page to look at.
 
 \b
 Recipes:
-{chr(10).join(f"  {name:9} {recipe.about}" for name, recipe in RECIPES.items())}
+{chr(10).join(_line(name) for name in RECIPES)}
 
 \b
 Examples:
-  extensor train lenet                                digits that come with ExTensor
-  extensor train lenet --data mnist/ --epochs 10      a folder with the MNIST files
-  extensor train mlp --data flowers.csv               your own table; the last column is predicted
-  extensor train mlp --data homes.csv --target price  another column; --ignore id leaves one out
-  extensor train chargpt --data shakespeare.txt       then: extensor sample runs/chargpt
-  extensor train lenet --resume                       go on after a crash, to the same bits
+  extensor train lenet                   digits that come with ExTensor
+  extensor train lenet --data mnist/     a folder with the MNIST files
+  extensor train mlp --data flowers.csv  your own table; the last column is
+                                         predicted, or the one --target names
+  extensor train chargpt --data my.txt   then: extensor sample runs/chargpt
+  extensor train lenet --resume          go on after a crash, to the same bits
+
+In a table, a column of words becomes one input for each of its words (100 at most), and an empty cell among numbers \
+counts as the mean of its column. A fifth of the rows is kept for testing.
+
+Ctrl-C ends a run with a checkpoint and the exit code 130; a second one ends it at once.
 """
 )
-@click.argument("recipe", type=click.Choice(list(RECIPES)), default="lenet", required=False)
+@click.argument(
+    "recipe", metavar="[RECIPE]", type=click.Choice(list(RECIPES)), default="lenet", required=False
+)
 @click.option(
     "--data",
     type=click.Path(path_type=Path, exists=True),
-    help="A folder or file; without it, embedded digits.",
+    help="A folder or file to learn from.  [default: embedded digits]",
 )
 @click.option(
     "--target", metavar="COLUMN", help="Of a table: what to predict, by name or number.  [default: the last]"
@@ -53,12 +68,26 @@ Examples:
     type=click.Path(path_type=Path, file_okay=False),
     help="The run's folder.  [default: runs/RECIPE]",
 )
-@click.option("--epochs", type=click.IntRange(1), help="How many times to go through the data.")
-@click.option("--steps", type=click.IntRange(1), help="How many optimiser steps, instead of epochs.")
 @click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of weights, shuffling and dropout."
+    "--epochs",
+    metavar="N",
+    type=click.IntRange(1),
+    help="How often to go through the data.  [default: see above]",
 )
-@click.option("--threads", type=click.IntRange(1), help="Threads to compute with.")
+@click.option(
+    "--steps", metavar="N", type=click.IntRange(1), help="How many optimiser steps, instead of epochs."
+)
+@click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Of weights, shuffling and dropout.",
+)
+@click.option(
+    "--threads", metavar="N", type=click.IntRange(1), help="Threads to compute with.  [default: all cores]"
+)
 @click.option("--resume", is_flag=True, help="Go on from the newest whole checkpoint in the folder.")
 @click.option("--tensorboard", is_flag=True, help="Write TensorBoard's event files too.")
 @click.option(

@@ -25,25 +25,39 @@ from ..testing.verifier import DTYPES, Subject, Verdict, library_subjects, verif
 __all__ = ["command"]
 
 
+def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """For the Tab key: the functions and families that begin so."""
+    found = {name for subject in library_subjects() for name in (subject.name, subject.family)}
+    return sorted(name for name in found if name.startswith(incomplete))
+
+
 @click.command("verify")
 @click.argument("files", nargs=-1, metavar="[FILE.py]...", type=click.Path(dir_okay=False))
 @click.option(
-    "--only", multiple=True, metavar="NAME", help="Functions or families to check; globs work. Repeatable."
+    "--only",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=_names,
+    help="Functions or families to check; globs work (repeatable).",
 )
 @click.option(
     "--dtype",
     "dtypes",
     multiple=True,
     type=click.Choice(list(DTYPES)),
-    help="Repeatable. Default: float64 float32 float16.",
+    help="Repeatable.  [default: float64 float32 float16]",
 )
 @click.option(
     "--order",
+    metavar="N",
     type=click.IntRange(1, 2),
     default=1,
+    show_default=True,
     help="2 checks second derivatives, in float64: the backward functions differentiated by the recorder.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the sample inputs. Default: 0.")
+@click.option(
+    "--seed", metavar="N", type=click.IntRange(0), default=0, show_default=True, help="Of the sample inputs."
+)
 @click.option("--json", "as_json", is_flag=True, help="Write the result as JSON to stdout.")
 def command(
     files: tuple[str, ...],
@@ -59,6 +73,13 @@ def command(
     float64 result; upstream gradients are random. Exits with 1 if a gradient is wrong.
 
     With FILE.py, checks the @differentiable functions that this file defines instead of those of ExTensor.
+
+    \b
+    Examples:
+      extensor verify                                 every pair of ExTensor
+      extensor verify --only softmax --only "*loss*"  some, by name or family
+      extensor verify --only matrix --order 2         second derivatives
+      extensor verify my_module.py                    your own pairs
     """
     subjects = _choose(files, only)
     if order == 2:
