@@ -1,27 +1,72 @@
 // Attention as Python functions.
 #include "kernels/attention/attention.hpp"
 
+#include <utility>
+#include <vector>
+
 #include "bindings/arguments.hpp"
 
 namespace extensor {
 namespace {
 
-// What both directions share: dense q, k and v with the same leading axes, and the mask by its strides.
+// Where the matrices of each batch element begin, for strides in elements.
+std::vector<int64_t> offsets_of(PyArrayObject* lengths, int ndim, const npy_intp* strides) {
+  std::vector<int64_t> offsets(size_t(product_of(PyArray_DIMS(lengths), ndim - 2)));
+  for (size_t b = 0; b < offsets.size(); ++b) {
+    npy_intp rest = npy_intp(b);
+    for (int axis = ndim - 3; axis >= 0; --axis) {
+      const npy_intp length = PyArray_DIM(lengths, axis);
+      offsets[b] += rest % length * strides[axis], rest /= length;
+    }
+  }
+  return offsets;
+}
+
+// An array of matrices with dense rows, wherever they lie.
+struct Operand {
+  PyArrayObject* array = nullptr;
+  std::vector<int64_t> offsets;
+  int64_t row = 0;
+
+  Operand() = default;
+  Operand(const Operand&) = delete;
+  Operand& operator=(const Operand&) = delete;
+  ~Operand() { Py_XDECREF(array); }
+
+  // Takes over a reference; false if the rows are not dense.
+  bool hold(PyArrayObject* owned) {
+    Py_XSETREF(array, owned);
+    const int ndim = PyArray_NDIM(array);
+    const npy_intp size = PyArray_ITEMSIZE(array);
+    npy_intp strides[NPY_MAXDIMS];
+    for (int axis = 0; axis < ndim; ++axis) {
+      if (PyArray_STRIDE(array, axis) % size != 0) return false;
+      strides[axis] = PyArray_STRIDE(array, axis) / size;
+    }
+    if (strides[ndim - 1] != 1 && PyArray_DIM(array, ndim - 1) != 1) return false;
+    row = strides[ndim - 2];
+    offsets = offsets_of(array, ndim, strides);
+    return true;
+  }
+
+  template <class T>
+  Matrices<T> matrices() const {
+    return {static_cast<T*>(PyArray_DATA(array)), offsets.data(), row};
+  }
+};
+
+// What both directions share: q, k and v with the same leading axes, and the mask by its strides.
 struct Operands {
-  PyArrayObject* arrays[4] = {};  // q, k, v, g
-  int64_t* offsets = nullptr;
+  Operand of[4];  // q, k, v, g
+  std::vector<int64_t> mask_offsets;
   DType dtype = DType::other;
   int ndim = 0;
 
-  ~Operands() {
-    for (PyArrayObject* array : arrays) Py_XDECREF(array);
-    delete[] offsets;
-  }
+  int64_t length(int i, int from_end) const { return PyArray_DIM(of[i].array, ndim - from_end); }
   template <class T>
-  const T* data(int i) const {
-    return static_cast<const T*>(PyArray_DATA(arrays[i]));
+  Matrices<const T> matrices(int i) const {
+    return of[i].matrices<const T>();
   }
-  int64_t length(int i, int from_end) const { return PyArray_DIM(arrays[i], ndim - from_end); }
 };
 
 bool same_leading_axes(PyArrayObject* a, PyArrayObject* b) {
@@ -31,21 +76,44 @@ bool same_leading_axes(PyArrayObject* a, PyArrayObject* b) {
   return true;
 }
 
+template <class T>
+bool are_finite(const Operands& operands, int index) {
+  const PyArrayObject* array = operands.of[index].array;
+  const int64_t rows = operands.length(index, 2), columns = operands.length(index, 1);
+  const int64_t batch = product_of(PyArray_DIMS(const_cast<PyArrayObject*>(array)), operands.ndim - 2);
+  return attention_functions<T>().are_finite(operands.matrices<T>(index), batch, rows, columns);
+}
+
 bool take(Operands& operands, int index, PyObject* argument) {
   PyArrayObject* array = as_array(argument);
   if (array == nullptr || PyArray_SIZE(array) == 0 || !is_readable(array)) return false;
   if (index == 0) operands.dtype = dtype_of(array), operands.ndim = PyArray_NDIM(array);
   if (!is_float(operands.dtype) || dtype_of(array) != operands.dtype || operands.ndim < 2) return false;
-  if (index > 0 && !same_leading_axes(array, operands.arrays[0])) return false;
-  operands.arrays[index] = dense(argument);
-  if (operands.arrays[index] == nullptr) {
-    PyErr_Clear();
-    return false;
+  if (index > 0 && !same_leading_axes(array, operands.of[0].array)) return false;
+  Py_INCREF(array);
+  if (!operands.of[index].hold(array)) {
+    PyArrayObject* copy = dense(argument);
+    if (copy == nullptr) {
+      PyErr_Clear();
+      return false;
+    }
+    operands.of[index].hold(copy);
   }
   // What is hidden must not count even if it is inf or nan: the reference sees to that.
-  const int64_t count = PyArray_SIZE(array);
-  if (operands.dtype == DType::float32) return attention_functions<float>().is_finite(operands.data<float>(index), count);
-  return attention_functions<double>().is_finite(operands.data<double>(index), count);
+  return operands.dtype == DType::float32 ? are_finite<float>(operands, index) : are_finite<double>(operands, index);
+}
+
+// A new array of `shape` whose axes lie in memory in the order of those of `like`, if its rows stay dense: where a head was
+// taken out of wider rows, the result lies in rows of that kind, and joining the heads again costs nothing.
+PyArrayObject* new_array_like(DType dtype, int ndim, const npy_intp* shape, PyArrayObject* like) {
+  int order[NPY_MAXDIMS];
+  for (int i = 0; i < ndim; ++i) order[i] = i;
+  for (int i = 1; i < ndim - 1; ++i)  // the last axis stays the last
+    for (int j = i; j > 0 && PyArray_STRIDE(like, order[j - 1]) < PyArray_STRIDE(like, order[j]); --j)
+      std::swap(order[j - 1], order[j]);
+  npy_intp strides[NPY_MAXDIMS], step = npy_intp(item_size(dtype));
+  for (int i = ndim - 1; i >= 0; --i) strides[order[i]] = step, step *= shape[order[i]];
+  return new_array_with_strides(dtype, ndim, shape, strides);
 }
 
 // Where the rows of the mask of each batch element begin, and the strides inside. False for masks of another kind.
@@ -64,16 +132,8 @@ bool read_mask(PyObject* argument, Operands& operands, Attention<T>& attention) 
     if (stride % size != 0) return false;
     strides[axis] = PyArray_DIM(mask, axis - missing) == 1 ? 0 : stride / size;
   }
-  operands.offsets = new int64_t[size_t(attention.batch)];
-  for (int64_t b = 0; b < attention.batch; ++b) {
-    int64_t offset = 0, rest = b;
-    for (int axis = operands.ndim - 3; axis >= 0; --axis) {
-      const npy_intp length = PyArray_DIM(operands.arrays[0], axis);
-      offset += rest % length * strides[axis], rest /= length;
-    }
-    operands.offsets[b] = offset;
-  }
-  attention.mask_offsets = operands.offsets;
+  operands.mask_offsets = offsets_of(operands.of[0].array, operands.ndim, strides);
+  attention.mask_offsets = operands.mask_offsets.data();
   attention.mask_row = strides[operands.ndim - 2], attention.mask_column = strides[operands.ndim - 1];
   if (boolean) attention.allowed = static_cast<const uint8_t*>(PyArray_DATA(mask));
   else attention.added = static_cast<const T*>(PyArray_DATA(mask));
@@ -87,9 +147,9 @@ bool read_attention(Operands& operands, PyObject* mask, PyObject* causal, PyObje
     PyErr_Clear();
     return false;
   }
-  attention = {product_of(PyArray_DIMS(operands.arrays[0]), operands.ndim - 2), operands.length(0, 2), operands.length(1, 2),
-               operands.length(0, 1), operands.length(2, 1), operands.data<T>(0), operands.data<T>(1), operands.data<T>(2),
-               nullptr, nullptr, nullptr, 0, 0, causal == Py_True, factor};
+  attention = {product_of(PyArray_DIMS(operands.of[0].array), operands.ndim - 2), operands.length(0, 2),
+               operands.length(1, 2), operands.length(0, 1), operands.length(2, 1), operands.matrices<T>(0),
+               operands.matrices<T>(1), operands.matrices<T>(2), nullptr, nullptr, nullptr, 0, 0, causal == Py_True, factor};
   return read_mask(mask, operands, attention);
 }
 
@@ -98,13 +158,17 @@ PyObject* run_forward(Operands& operands, PyObject* const* args) {
   Attention<T> attention;
   if (!read_attention(operands, args[3], args[4], args[5], attention)) return not_covered();
   npy_intp shape[NPY_MAXDIMS];
-  for (int axis = 0; axis < operands.ndim; ++axis) shape[axis] = PyArray_DIM(operands.arrays[0], axis);
+  for (int axis = 0; axis < operands.ndim; ++axis) shape[axis] = PyArray_DIM(operands.of[0].array, axis);
   shape[operands.ndim - 1] = attention.values;
-  PyArrayObject* out = new_array(operands.dtype, operands.ndim, shape);
-  if (out == nullptr) return nullptr;
-  MaybeReleaseGil unlocked(attention_ns(attention));
-  attention_functions<T>().forward(attention, static_cast<T*>(PyArray_DATA(out)));
-  return reinterpret_cast<PyObject*>(out);
+  Operand out;
+  PyArrayObject* array = new_array_like(operands.dtype, operands.ndim, shape, operands.of[0].array);
+  if (array == nullptr) return nullptr;
+  out.hold(array);
+  {
+    MaybeReleaseGil unlocked(attention_ns(attention));
+    attention_functions<T>().forward(attention, out.matrices<T>());
+  }
+  return Py_NewRef(reinterpret_cast<PyObject*>(array));
 }
 
 // q, k, v, mask, causal, scale
@@ -120,22 +184,23 @@ template <class T>
 PyObject* run_backward(Operands& operands, PyObject* const* args) {
   Attention<T> attention;
   if (!read_attention(operands, args[4], args[5], args[6], attention)) return not_covered();
-  PyObject* result = PyTuple_New(4);
-  if (result == nullptr) return nullptr;
-  T* grads[3] = {};
-  for (int i = 0; i < 4; ++i) {
-    const bool needed = i < 3 && PyTuple_GET_ITEM(args[7], i) == Py_True;
-    PyArrayObject* grad = needed ? new_array(operands.dtype, operands.ndim, PyArray_DIMS(operands.arrays[i])) : nullptr;
-    if (needed && grad == nullptr) {
-      Py_DECREF(result);
-      return nullptr;
-    }
-    if (needed) grads[i] = static_cast<T*>(PyArray_DATA(grad));
-    PyTuple_SET_ITEM(result, i, needed ? reinterpret_cast<PyObject*>(grad) : Py_NewRef(Py_None));
+  Operand grads[3];
+  for (int i = 0; i < 3; ++i) {
+    if (PyTuple_GET_ITEM(args[7], i) != Py_True) continue;
+    PyArrayObject* like = operands.of[i].array;
+    PyArrayObject* grad = new_array_like(operands.dtype, operands.ndim, PyArray_DIMS(like), like);
+    if (grad == nullptr) return nullptr;
+    grads[i].hold(grad);
   }
-  MaybeReleaseGil unlocked(3 * attention_ns(attention));
-  attention_functions<T>().backward(attention, operands.data<T>(3), grads[0], grads[1], grads[2]);
-  return result;
+  {
+    Matrices<T> to[3];
+    for (int i = 0; i < 3; ++i)
+      if (grads[i].array != nullptr) to[i] = grads[i].matrices<T>();
+    MaybeReleaseGil unlocked(3 * attention_ns(attention));
+    attention_functions<T>().backward(attention, operands.matrices<T>(3), to[0], to[1], to[2]);
+  }
+  const auto given = [&](int i) { return grads[i].array == nullptr ? Py_None : reinterpret_cast<PyObject*>(grads[i].array); };
+  return PyTuple_Pack(4, given(0), given(1), given(2), Py_None);
 }
 
 // g, q, k, v, mask, causal, scale, needs; the gradient of the mask is left to the reference

@@ -7,15 +7,23 @@
 
 namespace extensor {
 
-// Dense q [batch, queries, features], k [batch, keys, features], v [batch, keys, values]; all elements finite.
+// The matrices of a batch: where each begins, and the distance of two rows; a row is dense. Counted in elements.
+template <class T>
+struct Matrices {
+  T* data = nullptr;
+  const int64_t* offsets = nullptr;
+  int64_t row = 0;
+
+  T* at(int64_t batch, int64_t i) const { return data + offsets[batch] + i * row; }
+};
+
+// q [batch, queries, features], k [batch, keys, features], v [batch, keys, values]; all elements finite.
 // The mask, if any, is boolean (`allowed`) or added to the scores (`added`, of T); its strides count elements and are
 // 0 where it is repeated.
 template <class T>
 struct Attention {
   int64_t batch, queries, keys, features, values;
-  const T* q;
-  const T* k;
-  const T* v;
+  Matrices<const T> q, k, v;
   const uint8_t* allowed;
   const T* added;
   const int64_t* mask_offsets;  // one per batch element
@@ -26,10 +34,11 @@ struct Attention {
 
 template <class T>
 struct AttentionFunctions {
-  bool (*is_finite)(const T* x, int64_t count);
-  void (*forward)(const Attention<T>&, T* out);
-  // Gradients that are not wanted are nullptr.
-  void (*backward)(const Attention<T>&, const T* g, T* grad_q, T* grad_k, T* grad_v);
+  bool (*are_finite)(const Matrices<const T>& x, int64_t batch, int64_t rows, int64_t columns);
+  void (*forward)(const Attention<T>&, const Matrices<T>& out);
+  // Gradients that are not wanted have no data.
+  void (*backward)(const Attention<T>&, const Matrices<const T>& g, const Matrices<T>& grad_q, const Matrices<T>& grad_k,
+                   const Matrices<T>& grad_v);
 };
 
 struct AttentionTable {

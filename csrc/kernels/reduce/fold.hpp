@@ -1,6 +1,8 @@
 // Reductions that combine elements one by one: sum, product, largest, smallest.
 #pragma once
 
+#include <utility>
+
 #include "core/partial.hpp"
 
 namespace extensor::EXTENSOR_ISA {
@@ -38,14 +40,23 @@ struct Smallest {
   static EXTENSOR_INLINE T combine(T a, T b) { return b < a || b != b ? b : a; }
 };
 
+// Lane i gets what is in lane i + by, counted round.
+template <class A, int... lane>
+EXTENSOR_INLINE Vec<A> rotated(Vec<A> value, int by, std::integer_sequence<int, lane...>) {
+  typename Vec<A>::RawInteger from = {(lane + by) % Vec<A>::lanes...};
+#if defined(__clang__)
+  return typename Vec<A>::Raw{value.v[from[lane]]...};
+#else
+  return __builtin_shuffle(value.v, from);
+#endif
+}
+
 // The lanes of a vector combined in halves.
 template <class Step, class A>
 EXTENSOR_INLINE double fold_lanes(Vec<A> value) {
-  A lanes[Vec<A>::lanes];
-  store(lanes, value);
   for (int half = Vec<A>::lanes / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) lanes[i] = Step::combine(lanes[i], lanes[i + half]);
-  return double(lanes[0]);
+    value = Step::combine(value, rotated(value, half, std::make_integer_sequence<int, Vec<A>::lanes>()));
+  return double(value.v[0]);
 }
 
 // n neighbours. A is the type of the accumulators: eight vectors of them hide the latency of the additions.
