@@ -42,6 +42,7 @@ def test_a_sheet_holds_every_tile_enlarged() -> None:
     tiles = [np.full((2, 2), shade, np.uint8) for shade in (10, 20, 30)]
     page = sheet(tiles, width=4, gap=1)
     assert page.shape == (6, 16, 3)
+    assert sheet(tiles * 8, width=4, gap=1).shape == (21, 31, 3)  # 24 tiles, none missing in the last row
     assert page[1:5, 1:5].min() == page[1:5, 1:5].max() == 10
     assert page[1:5, 11:15].min() == page[1:5, 11:15].max() == 30
     assert (page[0] == 255).all()

@@ -155,7 +155,7 @@ def test_without_its_data(classes_run: Path, tmp_path: Path) -> None:
     report.write_report(folder)
     page = page_of(folder)
     assert page.ids() == CURVES | LAYERS | REST | {"accuracy"}
-    assert "gone.csv" in page.text
+    assert "gone.csv is not there; extensor report --data says where it is now" in page.text
     report.write_report(folder, data=config["data"])
     assert "confusion" in page_of(folder).ids()
     assert "of 40 test samples right" in page_of(folder).text  # and not those it was trained on

@@ -44,22 +44,17 @@ def test_a_gap_ends_a_line_and_a_lonely_point_is_a_dot() -> None:
 
 def test_words_around_the_lines() -> None:
     series = [Series("one", [(0.0, 0.25), (46.0, 0.75)], "training"), Series("two", [(46.0, 0.5)], "#123456")]
+    marks = [(23.0, "resumed at step 23"), (30.0, "resumed at step 30")]
+    best = ("one", (46.0, 0.75))
+    axis = Axis("epoch", 23.0)
     chart = Chart(
-        "acc", "Accuracy", series, "a note", "percent", axis=Axis("epoch", 23.0), marks=[(23.0, "resumed at step 23")],
-        best=("one", (46.0, 0.75)), until=46.0,
-    )  # fmt: skip
+        "acc", "Accuracy", series, "a note", "percent", axis=axis, marks=marks, best=best, until=46.0
+    )
     page = Page(chart_html(chart))
     assert not page.problems
-    for text in (
-        "Accuracy",
-        "a note",
-        "one 75.00 %",
-        "best 75.00 % at epoch 2",
-        "resumed at step 23",
-        "60 %",
-        "epoch",
-    ):
+    for text in ("Accuracy", "a note", "one 75.00 %", "best 75.00 % at epoch 2", "60 %", "epoch"):
         assert text in page.text, text
+    assert "resumed at step 23 and 1 more" in page.text
     assert "two ends at 50.00 %" in page.of("svg")[0]["aria-label"]
 
 

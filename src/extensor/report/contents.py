@@ -112,7 +112,10 @@ def _model(run: Run, found: Contents) -> Module | None:
 
 
 def _samples(config: dict[str, Any], moved: Path | None) -> Dataset:
-    return samples_of(config if moved is None else {**config, "data": str(moved)})
+    place = config.get("data") if moved is None else str(moved)
+    if place and not Path(place).exists():
+        raise FileNotFoundError(f"{place} is not there; extensor report --data says where it is now")
+    return samples_of({**config, "data": place})
 
 
 def _evaluated(run: Run, model: Module, samples: Dataset) -> Classification | Regression:

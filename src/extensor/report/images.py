@@ -37,7 +37,8 @@ def sheet(tiles: Sequence[np.ndarray], width: int = 56, gap: int = 8) -> np.ndar
     factor = math.ceil(width / max(tiles[0].shape[:2]))
     large = [np.atleast_3d(tile).repeat(factor, 0).repeat(factor, 1) for tile in tiles]
     height, wide = large[0].shape[:2]
-    columns = min(len(large), math.ceil(math.sqrt(2 * len(large))))
+    some = range(math.ceil(math.sqrt(len(large))), math.ceil(math.sqrt(3 * len(large))) + 1)
+    columns = min(some, key=lambda count: -len(large) % count)  # as few empty places as may be
     lines = math.ceil(len(large) / columns)
     page = np.full((lines * (height + gap) + gap, columns * (wide + gap) + gap, 3), 255, np.uint8)
     for i, tile in enumerate(large):

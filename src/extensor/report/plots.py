@@ -36,7 +36,8 @@ def chart_files(contents: Contents) -> dict[str, bytes]:
 def _figure(width: float, height: float, title: str) -> tuple[Any, Any]:
     from matplotlib.figure import Figure
 
-    figure = Figure((width, height), dpi=160, layout="constrained")
+    figure: Any = Figure((width, height), dpi=160, layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.15, h_pad=0.15)
     axes = figure.add_subplot()
     axes.set_title(title, loc="left", color=_INK, fontsize=12, fontweight="bold", pad=10)
     for side in ("top", "right", "left"):
@@ -120,15 +121,19 @@ def _confusion(found: Classification) -> bytes:
     count = len(found.classes)
     figure, axes = _figure(2 + 0.42 * min(count, 30), 1.6 + 0.42 * min(count, 30), "Confusion matrix")
     shares = np.sqrt(found.matrix / np.maximum(found.matrix.sum(1, keepdims=True), 1))
-    axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    axes.pcolormesh(shares, cmap="Blues", vmin=0, vmax=1, edgecolors="white", linewidth=2)
+    axes.set_aspect("equal")
+    axes.invert_yaxis()
     if count <= 20:
         for i, j in zip(*np.nonzero(found.matrix)):
             colour = "white" if shares[i, j] > 0.6 else _INK
-            axes.text(j, i, f"{found.matrix[i, j]}", ha="center", va="center", color=colour, fontsize=8)
-        axes.set_xticks(
-            range(count), list(found.classes), rotation=90 if max(map(len, found.classes)) > 3 else 0
-        )
-        axes.set_yticks(range(count), list(found.classes))
+            axes.text(
+                j + 0.5, i + 0.5, f"{found.matrix[i, j]}", ha="center", va="center", color=colour, fontsize=8
+            )
+        middles = [i + 0.5 for i in range(count)]
+        turned = 90 if max(map(len, found.classes)) > 3 else 0
+        axes.set_xticks(middles, list(found.classes), rotation=turned)
+        axes.set_yticks(middles, list(found.classes))
     axes.set_xlabel("taken for", color=_SOFT, fontsize=9)
     axes.set_ylabel("is", color=_SOFT, fontsize=9)
     return _saved(figure)

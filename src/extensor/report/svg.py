@@ -89,10 +89,10 @@ def _best_mark(chart: Chart, x: Scale, y: Scale) -> str:
 
 def _legend(chart: Chart) -> str:
     """The names of the series with their last values, and the best one."""
-    if len(chart.series) == 1 and chart.best is None:
+    if len(chart.series) == 1 and chart.best is None and not chart.marks:
         return ""
     entries = []
-    for series in chart.series:
+    for series in chart.series if len(chart.series) > 1 else ():
         last = (
             ""
             if series.style != "line" or len(chart.series) > 4
@@ -104,6 +104,9 @@ def _legend(chart: Chart) -> str:
         step, value = chart.best[1]
         at = f"{chart.axis.label} {shown(step / chart.axis.unit)}"
         entries.append(f'<li><i class="ring"></i>best <b>{shown(value, chart.kind)}</b> at {at}</li>')
+    if chart.marks:
+        more = f" and {len(chart.marks) - 1} more" if len(chart.marks) > 1 else ""
+        entries.append(f'<li><i class="dash"></i>{escape(chart.marks[0][1])}{more}</li>')
     return f"<ul class=legend>{''.join(entries)}</ul>"
 
 
