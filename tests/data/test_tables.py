@@ -97,8 +97,9 @@ def test_the_mean_of_a_table_of_numbers_is_kept_too(tmp_path: Path) -> None:
     [
         (
             "a,y\n" + "".join(f"w{i},0\n" for i in range(101)),
-            "'a' is text with more than 100 different values",
+            "text with more than 100 different values, too many to tell apart: a; leave",
         ),
+        ("a,b,y\n" + "".join(f"w{i},v{i},0\n" for i in range(101)), "too many to tell apart: a, b; leave"),
         ("a,y\n1,0\nl2,0\n3,0\n", "line 3, 'a': 'l2' is no finite number"),
         ("a,b,y\n1,,0\n3,,0\n", "every cell of 'b' is empty"),
     ],

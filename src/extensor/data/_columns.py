@@ -72,14 +72,14 @@ class _Survey:
             self.words += 1
             self.first_word = self.first_word or (line, cell)
 
+    @property
+    def is_text(self) -> bool:
+        """Whether most of it is words; a word among numbers is a mistake."""
+        return self.words > self.numbers
+
     def column(self, file: Path, name: str, fill: bool) -> Column:
-        """The column this is. One with more words than numbers is of words; a word among numbers is a mistake."""
-        if self.words > self.numbers:
-            if len(self.values) > MOST_VALUES:
-                raise ValueError(
-                    f"[read_csv] {file}: {name!r} is text with more than {MOST_VALUES} different values, which are too "
-                    "many to tell apart; leave the column out with ignore, or replace it by numbers"
-                )
+        """The column this is, or what is wrong with it."""
+        if self.is_text:
             return {"name": name, "values": sorted(self.values)}
         if self.first_word is not None:
             line, cell = self.first_word
@@ -109,6 +109,12 @@ def survey(file: Path, rows: Iterable[Row], places: list[int], names: list[str],
     for line, row in rows:
         for column, i in zip(found, places):
             column.add(line, row[i])
+    crowded = [names[i] for c, i in zip(found, places) if c.is_text and len(c.values) > MOST_VALUES]
+    if crowded:
+        raise ValueError(
+            f"[read_csv] {file}: text with more than {MOST_VALUES} different values, too many to tell apart: "
+            f"{', '.join(crowded)}; leave the column out with ignore, or replace it by numbers"
+        )
     return [column.column(file, names[i], fill) for column, i in zip(found, places)]
 
 

@@ -76,7 +76,7 @@ def load_samples(path: Path | None) -> tuple[data.Dataset, data.Dataset]:
             samples = samples.with_transforms(data.ToFloat(highest))
         return samples.split(0.8, rng=0)
     raise ValueError(
-        f"[load_samples] {path} is neither a folder of MNIST or CIFAR-10 files nor a .npz file; a table (.csv) is for mlp"
+        f"[load_samples] {path} is neither a folder of MNIST or CIFAR-10 files nor a .npz file nor, for mlp, a .csv file"
     )
 
 
