@@ -10,6 +10,7 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 from site_pages.cards import CARDS, card_index, card_page
 from site_pages.catalogue import PAGES
+from site_pages.command_line import command_line_page
 from site_pages.measurements import PICTURES, RESULTS, measured
 from site_pages.reference import reference_index, reference_page
 
@@ -23,6 +24,7 @@ def on_files(files: Files, config: Any) -> Files:
     made |= {f"examples/{path.stem}.md": _example(path) for path in sorted((ROOT / "examples").glob("*.py"))}
     made["cards/index.md"] = card_index()
     made["reference/index.md"] = reference_index()
+    made["reference/command_line.md"] = command_line_page()
     made["changelog.md"] = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     made["contributing.md"] = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     for name, content in made.items():

@@ -11,6 +11,7 @@ import pytest
 from public_functions import public_objects
 
 import extensor as et
+from extensor.cli import COMMANDS
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -20,7 +21,7 @@ def pages() -> dict[str, ModuleType]:
     """The modules that write the pages."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(DOCS))
-        names = ("cards", "catalogue", "docstrings", "markdown", "measurements", "reference")
+        names = ("cards", "catalogue", "command_line", "docstrings", "markdown", "measurements", "reference")
         return {name: importlib.import_module(f"site_pages.{name}") for name in names}
 
 
@@ -66,6 +67,13 @@ def test_every_public_name_is_in_the_reference(pages: dict[str, ModuleType]) -> 
     anchors = re.findall(r'(?:\{ #|id=")([\w.]+)', text)
     assert len(set(anchors)) == len(anchors)
     assert sorted(anchors) == list(public_objects())
+
+
+def test_every_command_explains_itself_on_a_page(pages: dict[str, ModuleType]) -> None:
+    text = pages["command_line"].command_line_page()
+    for command in COMMANDS:
+        assert f"## extensor {command} {{ #{command} }}" in text
+        assert f"Usage: extensor {command} " in text
 
 
 def test_prose_keeps_the_signs_of_mathematics(pages: dict[str, ModuleType]) -> None:
