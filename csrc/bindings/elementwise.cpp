@@ -77,11 +77,10 @@ class Operands {
   bool lies_like_first(PyArrayObject* array) {
     const int ndim = PyArray_NDIM(first_);
     if (PyArray_NDIM(array) != ndim) return false;
-    const size_t bytes = sizeof(npy_intp) * static_cast<size_t>(ndim);
-    if (array != first_ && std::memcmp(PyArray_DIMS(array), PyArray_DIMS(first_), bytes) != 0) return false;
+    if (array != first_ && !PyArray_CompareLists(PyArray_DIMS(array), PyArray_DIMS(first_), ndim)) return false;
     if (PyArray_IS_C_CONTIGUOUS(array)) return PyArray_IS_C_CONTIGUOUS(first_);
     if (PyArray_ITEMSIZE(array) != PyArray_ITEMSIZE(first_)) return false;
-    if (array != first_) return std::memcmp(PyArray_STRIDES(array), PyArray_STRIDES(first_), bytes) == 0;
+    if (array != first_) return PyArray_CompareLists(PyArray_STRIDES(array), PyArray_STRIDES(first_), ndim) != 0;
     return is_dense(array);
   }
 
