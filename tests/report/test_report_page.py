@@ -113,6 +113,14 @@ def test_a_language_model(text_run: Path) -> None:
     assert page.ids() == CURVES | LAYERS | REST | {"gradient_norm", "text"}
     assert "validation perplexity" in page.text
     assert "What it writes" in page.text
+    text = (
+        (text_run / "report.html")
+        .read_text(encoding="utf-8")
+        .partition("<pre class=text>")[2]
+        .partition("</pre>")[0]
+    )
+    assert 21 <= len(text) <= 201  # a line break and what follows, as far as the time reached
+    assert set(text) <= set("the quick brown fox jumps over the lazy dog.\n")
     assert (text_run.name == "chargpt") == bool(page.of("div", **{"data-heat": "gradient_norms"}))
 
 
