@@ -52,8 +52,10 @@ template <class T, int Rows, int Vectors, bool PackedA>
 void multiply_tile(const Tile<T>& tile) {
   constexpr int lanes = Vec<T>::lanes;
   Vec<T> acc[Rows][Vectors];
-  for (auto& row : acc)
-    for (auto& sum : row) sum = Vec<T>(0.0);
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 8
+    for (int j = 0; j < Vectors; ++j) acc[i][j] = Vec<T>(0.0);
   const int64_t a_row = PackedA ? 1 : tile.a_row;
   const int64_t a_col = PackedA ? Rows : tile.a_col;
   const int64_t b_row = tile.b_row;
@@ -75,11 +77,25 @@ void multiply_tile(const Tile<T>& tile) {
   }
 
   const bool plain = !tile.last || (!tile.column_bias && !tile.row_bias && tile.activation == Activation::none);
+  if (plain && tile.columns == Vectors * lanes) {
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) {
+      T* c = tile.c + i * tile.c_row;
+#pragma GCC unroll 8
+      for (int j = 0; j < Vectors; ++j) store(c + j * lanes, tile.add_to_c ? acc[i][j] + load(c + j * lanes) : acc[i][j]);
+    }
+    return;
+  }
+  Vec<T> sums[Rows][Vectors];  // what is counted through lies in memory; the accumulators themselves need not
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 8
+    for (int j = 0; j < Vectors; ++j) sums[i][j] = acc[i][j];
   if (tile.columns == Vectors * lanes) {
     for (int i = 0; i < Rows; ++i) {
       T* c = tile.c + i * tile.c_row;
       for (int j = 0; j < Vectors; ++j) {
-        Vec<T> sum = acc[i][j];
+        Vec<T> sum = sums[i][j];
         if (tile.add_to_c) sum = sum + load(c + j * lanes);
         if (!plain)
           sum = finish(sum, tile, tile.column_bias ? load(tile.column_bias + j * lanes) : Vec<T>(0.0),
@@ -93,7 +109,7 @@ void multiply_tile(const Tile<T>& tile) {
     T* c = tile.c + i * tile.c_row;
     for (int j = 0; j < Vectors && j * lanes < tile.columns; ++j) {
       const int count = tile.columns - j * lanes < lanes ? tile.columns - j * lanes : lanes;
-      Vec<T> sum = acc[i][j];
+      Vec<T> sum = sums[i][j];
       if (tile.add_to_c) sum = sum + load_first(c + j * lanes, count);
       if (!plain)
         sum = finish(sum, tile, tile.column_bias ? load_first(tile.column_bias + j * lanes, count) : Vec<T>(0.0),
