@@ -125,13 +125,13 @@ def torch_resnet(torch: Any) -> Any:
     return ResNet20()
 
 
-def torch_gpt(torch: Any) -> Any:
+def torch_gpt(torch: Any, bias: bool = True) -> Any:
     nn = torch.nn
 
     class Attention(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.c_attn, self.c_proj = nn.Linear(128, 384), nn.Linear(128, 128)
+            self.c_attn, self.c_proj = nn.Linear(128, 384, bias), nn.Linear(128, 128, bias)
 
         def forward(self, x: Any) -> Any:
             n, t, width = x.shape
@@ -142,7 +142,11 @@ def torch_gpt(torch: Any) -> Any:
     class FeedForward(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.c_fc, self.gelu, self.c_proj = nn.Linear(128, 512), nn.GELU(), nn.Linear(512, 128)
+            self.c_fc, self.gelu, self.c_proj = (
+                nn.Linear(128, 512, bias),
+                nn.GELU(),
+                nn.Linear(512, 128, bias),
+            )
 
         def forward(self, x: Any) -> Any:
             return self.c_proj(self.gelu(self.c_fc(x)))
@@ -151,7 +155,7 @@ def torch_gpt(torch: Any) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.ln_1, self.attn, self.ln_2, self.mlp = (
-                nn.LayerNorm(128), Attention(), nn.LayerNorm(128), FeedForward(),
+                nn.LayerNorm(128, bias=bias), Attention(), nn.LayerNorm(128, bias=bias), FeedForward(),
             )  # fmt: skip
 
         def forward(self, x: Any) -> Any:
@@ -163,7 +167,7 @@ def torch_gpt(torch: Any) -> Any:
             super().__init__()
             self.wte, self.wpe = nn.Embedding(VOCABULARY, 128), nn.Embedding(64, 128)
             self.h = nn.ModuleList([Block() for _ in range(4)])
-            self.ln_f, self.lm_head = nn.LayerNorm(128), nn.Linear(128, VOCABULARY, bias=False)
+            self.ln_f, self.lm_head = nn.LayerNorm(128, bias=bias), nn.Linear(128, VOCABULARY, bias=False)
             self.lm_head.weight = self.wte.weight
 
         def forward(self, tokens: Any) -> Any:

@@ -245,7 +245,7 @@ def _text_setup(path: Path | None, seed: int, model: dict[str, Any], length: int
         config,
         metrics={"perplexity": Perplexity()},
         clip_norm=1.0,
-        validate_every=250,
+        validate_every=500,
     )
 
 
