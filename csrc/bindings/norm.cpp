@@ -3,6 +3,7 @@
 
 #include "bindings/half.hpp"
 #include "bindings/operands.hpp"
+#include "core/memory.hpp"
 
 namespace extensor {
 namespace {
@@ -150,6 +151,76 @@ PyObject* call_channels_backward(PyObject*, PyObject* const* args, Py_ssize_t co
   return results({grad_x, grad_weight, grad_bias}, made);
 }
 
+// The number of groups, which must divide the channels; 0 for anything else.
+int64_t read_groups(PyObject* object, int64_t channels) {
+  const long groups = read_axis(object, int(channels) + 1);
+  return groups > 0 && channels % groups == 0 ? groups : 0;
+}
+
+// x, weight, bias, groups, eps
+PyObject* call_groups(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  PyArrayObject* x = count == 5 ? as_array(args[0]) : nullptr;
+  if (x == nullptr) return not_covered();
+  if (!is_float(dtype_of(x))) return call_widened(call_groups, self, args, count);
+  if (!covers_channels(x)) return not_covered();
+  const DType dtype = dtype_of(x);
+  const npy_intp* shape = PyArray_DIMS(x);
+  const int64_t groups = read_groups(args[3], shape[1]);
+  Operands<3> operands;
+  double eps;
+  if (groups == 0 || !read_number(args[4], eps)) return not_covered();
+  for (int i = 0; i < 3; ++i)
+    if (!operands.take(i, args[i], dtype)) return not_covered();
+  PyArrayObject* out = new_array(dtype, PyArray_NDIM(x), shape);
+  if (out == nullptr) return nullptr;
+  const auto run = [&](auto zero) {
+    using T = decltype(zero);
+    const GroupNorm<T> norm{shape[0], shape[1], product_of(shape + 2, PyArray_NDIM(x) - 2), groups, operands.data<T>(0), operands.data<T>(1),
+                            operands.data<T>(2), eps};
+    group_norm_functions<T>().forward(norm, data_of<T>(out));
+  };
+  MaybeReleaseGil unlocked(double(PyArray_SIZE(x)) * norm_ns);
+  if (dtype == DType::float32) run(0.0f);
+  else run(0.0);
+  return reinterpret_cast<PyObject*>(out);
+}
+
+// g, x, weight, groups, eps, needs
+PyObject* call_groups_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  PyArrayObject* x = count == 6 ? as_array(args[1]) : nullptr;
+  if (x == nullptr) return not_covered();
+  if (!is_float(dtype_of(x))) return call_widened(call_groups_backward, self, args, count);
+  if (!covers_channels(x)) return not_covered();
+  const DType dtype = dtype_of(x);
+  const npy_intp* shape = PyArray_DIMS(x);
+  const int64_t groups = read_groups(args[3], shape[1]);
+  Operands<3> operands;
+  double eps;
+  bool needs[3];
+  if (groups == 0 || !read_number(args[4], eps) || !read_flags(args[5], needs, 3)) return not_covered();
+  for (int i = 0; i < 3; ++i)
+    if (!operands.take(i, args[i], dtype)) return not_covered();
+  PyArrayObject* grads[] = {needs[0] ? new_array(dtype, PyArray_NDIM(x), shape) : nullptr, needs[1] ? new_array(dtype, 1, shape + 1) : nullptr,
+                            needs[2] ? new_array(dtype, 1, shape + 1) : nullptr};
+  const size_t bytes = size_t(shape[0] * shape[1]) * 2 * sizeof(double);
+  double* const sums = static_cast<double*>(acquire_buffer(bytes));
+  const bool made = sums != nullptr && (grads[0] != nullptr) == needs[0] && (grads[1] != nullptr) == needs[1] && (grads[2] != nullptr) == needs[2];
+  if (made) {
+    const auto run = [&](auto zero) {
+      using T = decltype(zero);
+      const GroupNorm<T> norm{shape[0], shape[1], product_of(shape + 2, PyArray_NDIM(x) - 2), groups, operands.data<T>(1), operands.data<T>(2),
+                              nullptr, eps};
+      group_norm_functions<T>().backward(norm, operands.data<T>(0), sums, data_of<T>(grads[0]), data_of<T>(grads[1]), data_of<T>(grads[2]));
+    };
+    MaybeReleaseGil unlocked(double(PyArray_SIZE(x)) * norm_ns * 3);
+    if (dtype == DType::float32) run(0.0f);
+    else run(0.0);
+  }
+  if (sums != nullptr) recycle_buffer(sums, bytes);
+  else PyErr_NoMemory();
+  return results(grads, 3, made);
+}
+
 constexpr bool centres = true, keeps_mean = false;
 
 }  // namespace
@@ -159,6 +230,8 @@ void bind_norm(PyObject* kernels) {
   add_kernel(kernels, "layer_norm_backward", call_rows_backward, &centres);
   add_kernel(kernels, "rms_norm", call_rows, &keeps_mean);
   add_kernel(kernels, "rms_norm_backward", call_rows_backward, &keeps_mean);
+  add_kernel(kernels, "group_norm", call_groups);
+  add_kernel(kernels, "group_norm_backward", call_groups_backward);
   add_kernel(kernels, "batch_norm", call_channels);
   add_kernel(kernels, "batch_norm_backward", call_channels_backward);
 }

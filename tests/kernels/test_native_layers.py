@@ -13,6 +13,7 @@ from extensor.kernels import KERNELS
 
 NAMES = [
     "layer_norm", "layer_norm_backward", "rms_norm", "rms_norm_backward", "batch_norm", "batch_norm_backward",
+    "group_norm", "group_norm_backward",
     "scaled_dot_product_attention", "scaled_dot_product_attention_backward",
 ]  # fmt: skip
 pytestmark = pytest.mark.skipif(
@@ -72,6 +73,23 @@ def calls(name: str, dtype: Any) -> Iterator[tuple[Any, ...]]:
                     yield x, w, draw(n), mean, var, training, 0.3, 1e-5
         if not back:
             yield strided(2, 3, 4), None, None, None, None, True, 0.1, 1e-5
+    elif kind == "group_norm":
+        for shape, groups in (
+            ((2, 3, 4), 1),
+            ((3, 6, 7, 5), 3),
+            ((1, 4, 9), 4),
+            ((8, 16, 16, 16), 8),
+            ((40, 12, 33), 2),
+        ):
+            n = shape[1]
+            for weight in (draw(n), None):
+                x = 3 + draw(*shape)
+                if back:
+                    yield draw(*shape), x, weight, groups, 1e-5, (groups != 3, weight is not None, True)
+                else:
+                    yield x, weight, None if weight is None else draw(n), groups, 1e-5
+        x = strided(2, 4, 6)
+        yield (strided(2, 4, 6), x, draw(4), 2, 0.1, (True,) * 3) if back else (x, draw(4), None, 2, 0.1)
     else:
         for batch, length, keys, d, e in (
             ((), 1, 1, 1, 1),

@@ -1,4 +1,4 @@
-// Normalisation over rows (layer, RMS) and over channels (batch), and the gradients.
+// Normalisation over rows (layer, RMS), over channels (batch) and over groups of channels, and the gradients.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,16 @@ struct ChannelNorm {
   double momentum, eps;
 };
 
+// Groups of neighbouring channels of a dense [batch, channels, inner] tensor.
+template <class T>
+struct GroupNorm {
+  int64_t batch, channels, inner, groups;
+  const T* x;
+  const T* weight;
+  const T* bias;
+  double eps;
+};
+
 template <class T>
 struct NormFunctions {
   void (*rows)(const RowNorm<T>&, T* y);
@@ -49,8 +59,28 @@ struct NormTable {
 EXTENSOR_PER_ISA(const NormTable& norm_table())
 
 template <class T>
+struct GroupNormFunctions {
+  void (*forward)(const GroupNorm<T>&, T* y);
+  // Gradients that are not wanted are nullptr. `sums` has room for 2 values per element of the batch and channel.
+  void (*backward)(const GroupNorm<T>&, const T* g, double* sums, T* grad_x, T* grad_weight, T* grad_bias);
+};
+
+struct GroupNormTable {
+  GroupNormFunctions<float> float32;
+  GroupNormFunctions<double> float64;
+};
+EXTENSOR_PER_ISA(const GroupNormTable& group_norm_table())
+
+template <class T>
 const NormFunctions<T>& norm_functions() {
   const NormTable& table = EXTENSOR_SELECT(norm_table)();
+  if constexpr (sizeof(T) == 4) return table.float32;
+  else return table.float64;
+}
+
+template <class T>
+const GroupNormFunctions<T>& group_norm_functions() {
+  const GroupNormTable& table = EXTENSOR_SELECT(group_norm_table)();
   if constexpr (sizeof(T) == 4) return table.float32;
   else return table.float64;
 }

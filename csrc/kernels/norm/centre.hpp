@@ -1,0 +1,26 @@
+// Taking a mean away. It is subtracted in two parts, the nearest number of the format and what is left of it, so that a large
+// mean does not swallow a small variance.
+#pragma once
+
+#include "kernels/softmax/rows.hpp"
+
+namespace extensor::EXTENSOR_ISA {
+
+// The lanes that do not exist become 0.
+template <class T>
+EXTENSOR_INLINE Vec<T> existing(Vec<T> value, int64_t count) {
+  if (count == Vec<T>::lanes) return value;
+  T lanes[Vec<T>::lanes];
+  store(lanes, value);
+  return load_first(lanes, count);
+}
+
+// A mean as a number of the format and the rest.
+template <class T>
+struct Centre {
+  Vec<T> high, low;
+  explicit Centre(double mean) : high(double(T(mean))), low(mean - double(T(mean))) {}
+  EXTENSOR_INLINE Vec<T> operator()(Vec<T> x) const { return (x - high) - low; }
+};
+
+}  // namespace extensor::EXTENSOR_ISA
