@@ -150,9 +150,15 @@ def pure(rest: list[str]) -> int:
 SANITIZERS = {
     # Leaks are not looked for: the interpreter and NumPy never free much of what they allocate, and every
     # allocation of ours has their frames below it, so a list of exceptions would hide ours as well.
-    "address": ("libasan.so", {"ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1", "PYTHONMALLOC": "malloc"}),
+    "address": (
+        "libasan.so",
+        {
+            "ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1:allocator_may_return_null=1",
+            "PYTHONMALLOC": "malloc",
+        },
+    ),
     "undefined": ("libubsan.so", {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}),
-    "thread": ("libtsan.so", {"TSAN_OPTIONS": "halt_on_error=1:history_size=4"}),
+    "thread": ("libtsan.so", {"TSAN_OPTIONS": "halt_on_error=1:history_size=4:die_after_fork=0"}),
 }
 
 

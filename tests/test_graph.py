@@ -92,3 +92,51 @@ def test_an_observer_sees_every_call():
         et.sum(et.tensor(X), 1)
         et.max_reduce(et.tensor(X), axis=(0, 1))
     assert seen == ["sum", "max_reduce"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [X[0, 0], X[:1], X[:, :, :1], X[0, 0, 0], X[:, ::-1], np.asfortranarray(X), X[:, :0, :1]],
+    ids=["row", "plane", "column", "one", "reversed", "fortran", "empty"],
+)
+@pytest.mark.parametrize("name", ["add", "multiply", "divide", "power", "maximum"])
+def test_operands_that_broadcast_or_lie_otherwise(name, other):
+    op = getattr(et, name)
+    x = X[:, :0, :1] if not other.size else abs(X) + np.float32(0.1)
+    a, b = et.asarray(x), et.asarray(other)
+    y = op(a, b)
+    expected = op.fn(a, b)
+    assert y.shape == expected.shape
+    np.testing.assert_array_equal(y.numpy(), expected.numpy())
+
+    grads = et.vjp(op, a, b)[1](et.ones(expected.shape))
+    wanted = op.backward(et.ones(expected.shape), a, b)
+    for found, want in zip(grads, wanted):
+        np.testing.assert_array_equal(found.numpy(), want.numpy())
+
+
+def test_shapes_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match=r"^\[add\] a and b do not broadcast"):
+        et.add(et.tensor(X), et.ones((7,)))
+
+
+@pytest.mark.parametrize("bounds", [(0.1, 0.5), (0, 1), (None, 0.5), (0.5, 0.1), (0.1,), (-np.inf, np.inf)])
+def test_bounds(bounds):
+    x = et.tensor(X, requires_grad=True)
+    y = et.clip(x, *bounds)
+    assert y.tolist() == et.clip.fn(x, *bounds).tolist()
+    y.backward(et.ones(X.shape))
+    assert x.grad.tolist() == et.clip.backward(et.ones(X.shape), x.detach(), *bounds).tolist()
+    assert et.clip(x.detach(), max=0.5).tolist() == np.minimum(X, np.float32(0.5)).tolist()
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, -1, 0.5, 2.5])
+def test_powers_by_a_number(exponent):
+    x = np.concatenate([abs(X).ravel(), [0.0, np.inf, np.nan, 1e-30, 1e30]]).astype(np.float32)
+    with np.errstate(all="ignore"):
+        expected = (x.astype(np.float64) ** exponent).astype(np.float32)
+    np.testing.assert_allclose(et.power(et.tensor(x), exponent).numpy(), expected, rtol=3e-7)
+    mixed = np.full(x.shape, exponent, np.float32)
+    mixed[::2] = 1.75  # a lane does not see its neighbours
+    found = et.power(et.tensor(x), et.tensor(mixed)).numpy()
+    np.testing.assert_array_equal(found[1::2], et.power(et.tensor(x), exponent).numpy()[1::2])

@@ -220,17 +220,6 @@ PyObject* call_elementwise(PyObject* self, PyObject* const* args, Py_ssize_t cou
   return run_kernel(kernel, args, args + kernel.inputs);
 }
 
-// x**2 is the square, exactly and fast.
-PyObject* call_power(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  static const ElementwiseKernel& square = *find_elementwise("square");
-  if (count == 2 && ((PyFloat_CheckExact(args[1]) && PyFloat_AS_DOUBLE(args[1]) == 2.0) ||
-                     (PyLong_CheckExact(args[1]) && PyLong_AsLong(args[1]) == 2))) {
-    return run_kernel(square, args, nullptr);
-  }
-  if (PyErr_Occurred()) PyErr_Clear();
-  return call_elementwise(self, args, count);
-}
-
 // gelu(x, approximate) and its backward: the last argument chooses the formula.
 struct GeluKernels {
   const ElementwiseKernel *exact, *approximate;
@@ -319,7 +308,6 @@ void bind_elementwise(PyObject* kernels) {
     if (!kernel.is_part) add_kernel(kernels, kernel.name, call_elementwise, &kernel);
   }
 
-  add_kernel(kernels, "power", call_power, find_elementwise("power"));
   add_kernel(kernels, "gelu", call_gelu, gelu_kernels("gelu", "gelu_tanh"));
   add_kernel(kernels, "gelu_backward", call_gelu, gelu_kernels("gelu_backward", "gelu_tanh_backward"));
 

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "bindings/arrays.hpp"
+#include "bindings/elementwise.hpp"
 #include "kernels/elementwise/elementwise.hpp"
 
 #include <structmember.h>
@@ -80,6 +81,7 @@ PyObject* name_call = nullptr;
 PyObject* package_path = nullptr;
 PyObject* last_axis = nullptr;  // stands for the number of the last axis in `plain`
 PyObject* all_axes = nullptr;   // stands for the tuple of all axes
+PyObject* any_number = nullptr;  // stands for None, or for the number that is given
 PyObject* flat_axis = nullptr;  // stands for None, all elements in a row; or for the number of the axis that is given
 long long last_sequence = 0;
 
@@ -294,6 +296,7 @@ PyObject* call_in_python(PyObject* self, PyObject* const* args, size_t nargsf, P
 // The operands of a call that can be run here.
 struct Operands {
   Tensor* tensors[max_elementwise_inputs];  // nullptr for a Python number
+  PyObject* values[max_elementwise_inputs];  // the arrays of the tensors, and the numbers
   const void* data[max_elementwise_inputs];
   bool is_scalar[max_elementwise_inputs];
   double numbers[max_elementwise_inputs];
@@ -301,6 +304,7 @@ struct Operands {
   PyArrayObject* first = nullptr;
   DType dtype = DType::other;
   bool requires_grad = false;
+  bool flat = true;
 };
 
 bool same_shape(PyArrayObject* a, PyArrayObject* b) {
@@ -311,37 +315,48 @@ bool same_shape(PyArrayObject* a, PyArrayObject* b) {
   return true;
 }
 
+// A Python number that is exact in float32, or any float.
+bool read_number(PyObject* arg, double& number) {
+  if (PyFloat_CheckExact(arg)) {
+    number = PyFloat_AS_DOUBLE(arg);
+    return true;
+  }
+  if (!PyLong_CheckExact(arg)) return false;
+  int overflow;
+  const long whole = PyLong_AsLongAndOverflow(arg, &overflow);
+  number = static_cast<double>(whole);
+  return overflow == 0 && whole >= -max_exact_integer && whole <= max_exact_integer;
+}
+
+// Tensors of one dtype, float32 or float64, and for an op of two operands also a number. `flat` says that they are dense
+// and of one shape.
 bool take_operands(PyObject* const* args, int count, Operands& ops) {
   for (int i = 0; i < count; ++i) {
     PyObject* arg = args[i];
     ops.tensors[i] = nullptr;
     ops.is_scalar[i] = false;
+    ops.values[i] = arg;
     if (Py_TYPE(arg) == tensor_type || PyType_IsSubtype(Py_TYPE(arg), tensor_base)) {
       auto* tensor = reinterpret_cast<Tensor*>(arg);
       auto* array = reinterpret_cast<PyArrayObject*>(tensor->array);
-      if (!PyArray_IS_C_CONTIGUOUS(array) || !is_readable(array)) return false;
+      ops.flat = ops.flat && PyArray_IS_C_CONTIGUOUS(array) && is_readable(array);
       const DType dtype = dtype_of(array);
       if (ops.first == nullptr) {
         if (dtype != DType::float32 && dtype != DType::float64) return false;
         ops.first = array;
         ops.dtype = dtype;
-      } else if (dtype != ops.dtype || !same_shape(ops.first, array)) {
+      } else if (dtype != ops.dtype) {
         return false;
+      } else {
+        ops.flat = ops.flat && same_shape(ops.first, array);
       }
       ops.tensors[i] = tensor;
+      ops.values[i] = tensor->array;
       ops.data[i] = PyArray_DATA(array);
       ops.requires_grad |= tensor->requires_grad != 0;
-    } else if (PyFloat_CheckExact(arg) && count == 2) {
-      ops.numbers[i] = PyFloat_AS_DOUBLE(arg);
-      ops.is_scalar[i] = true;
-    } else if (PyLong_CheckExact(arg) && count == 2) {
-      int overflow;
-      const long number = PyLong_AsLongAndOverflow(arg, &overflow);
-      if (overflow != 0 || number < -max_exact_integer || number > max_exact_integer) return false;
-      ops.numbers[i] = static_cast<double>(number);
-      ops.is_scalar[i] = true;
     } else {
-      return false;
+      if (count != 2 || !read_number(arg, ops.numbers[i])) return false;
+      ops.is_scalar[i] = true;
     }
   }
   if (ops.first == nullptr) return false;
@@ -448,6 +463,10 @@ PyObject* made_attribute(PyObject* value, PyObject* plain, int ndim) {
     const long axis = value != nullptr ? axis_from_front(value, ndim) : ndim - 1;
     return axis < 0 ? nullptr : PyLong_FromLong(axis);
   }
+  if (plain == any_number) {
+    if (value == nullptr || value == Py_None) return Py_NewRef(Py_None);
+    return PyFloat_CheckExact(value) || PyLong_CheckExact(value) ? Py_NewRef(value) : nullptr;
+  }
   if (value == nullptr || value == plain) return Py_NewRef(plain);
   // keepdims, and the needs of a backward
   const bool alike = (PyBool_Check(plain) && PyBool_Check(value)) || (PyTuple_CheckExact(plain) && PyTuple_CheckExact(value));
@@ -549,6 +568,16 @@ PyObject* call_directly(Op* op, PyObject* const* args, Py_ssize_t count, PyObjec
   return result;
 }
 
+// The tensor of an elementwise result, which it takes over, with its node if the call is recorded.
+PyObject* made_result(Op* op, PyObject* const* args, const Operands& operands, PyObject* output, bool recorded) {
+  PyObject* node = recorded ? record(op, args, operands, output, Py_None) : nullptr;
+  if (recorded && node == nullptr) {
+    Py_DECREF(output);
+    return nullptr;
+  }
+  return make_tensor(output, recorded, node);
+}
+
 PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   auto* op = reinterpret_cast<Op*>(self);
   const Py_ssize_t count = PyVectorcall_NARGS(nargsf);
@@ -565,6 +594,13 @@ PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, Py
   if (recorded && !op->records) return call_in_python(self, args, nargsf, kwnames);
 
   const ElementwiseKernel& kernel = *op->kernel;
+  if (!operands.flat) {
+    PyObject* output = kernel.outputs == 1 ? run_elementwise(kernel, operands.values, op->scalars) : not_covered();
+    if (output == nullptr) return nullptr;
+    if (output != Py_NotImplemented) return made_result(op, args, operands, output, recorded);
+    Py_DECREF(output);
+    return call_in_python(self, args, nargsf, kwnames);
+  }
   PyArrayObject* first = operands.first;
   PyObject* outputs[max_elementwise_outputs] = {};
   void* data[max_elementwise_outputs];
@@ -582,17 +618,7 @@ PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, Py
     MaybeReleaseGil released(static_cast<double>(n) * kernel.cost_ns);
     run_elementwise_contiguous(kernel, operands.dtype, n, operands.data, operands.is_scalar, data, op->scalars);
   }
-  if (kernel.outputs == 1) {
-    PyObject* node = nullptr;
-    if (recorded) {
-      node = record(op, args, operands, outputs[0], Py_None);
-      if (node == nullptr) {
-        Py_DECREF(outputs[0]);
-        return nullptr;
-      }
-    }
-    return make_tensor(outputs[0], recorded, node);
-  }
+  if (kernel.outputs == 1) return made_result(op, args, operands, outputs[0], recorded);
   PyObject* tensors[max_elementwise_outputs] = {};
   bool failed = false;
   for (int i = 0; i < kernel.outputs; ++i) {
@@ -806,13 +832,15 @@ bool bind_recorder(PyObject* module) {
   name_call = PyUnicode_InternFromString("call");
   last_axis = PyUnicode_InternFromString("last axis");
   flat_axis = PyUnicode_InternFromString("flat axis");
+  any_number = PyUnicode_InternFromString("any number");
   all_axes = PyUnicode_InternFromString("all axes");
   tensor_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&tensor_spec));
   node_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&node_spec));
   PyObject* op_base = PyType_FromSpec(&op_spec);
-  if (name_call == nullptr || last_axis == nullptr || all_axes == nullptr || flat_axis == nullptr || tensor_base == nullptr || node_base == nullptr || op_base == nullptr) return false;
+  if (name_call == nullptr || last_axis == nullptr || all_axes == nullptr || flat_axis == nullptr || any_number == nullptr || tensor_base == nullptr || node_base == nullptr || op_base == nullptr) return false;
   return PyModule_AddObjectRef(module, "LAST_AXIS", last_axis) == 0 &&
          PyModule_AddObjectRef(module, "FLAT_AXIS", flat_axis) == 0 &&
+         PyModule_AddObjectRef(module, "ANY_NUMBER", any_number) == 0 &&
          PyModule_AddObjectRef(module, "ALL_AXES", all_axes) == 0 &&
          PyModule_AddObjectRef(module, "TensorBase", reinterpret_cast<PyObject*>(tensor_base)) == 0 &&
          PyModule_AddObjectRef(module, "NodeBase", reinterpret_cast<PyObject*>(node_base)) == 0 &&

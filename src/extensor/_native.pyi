@@ -50,6 +50,7 @@ class OpBase:
     def run_directly(self, *plan: Any) -> bool: ...
 
 ALL_AXES: str
+ANY_NUMBER: str
 FLAT_AXIS: str
 LAST_AXIS: str
 

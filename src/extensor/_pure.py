@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "ALL_AXES", "FLAT_AXIS", "LAST_AXIS", "NodeBase", "OpBase", "TensorBase",
+    "ALL_AXES", "ANY_NUMBER", "FLAT_AXIS", "LAST_AXIS", "NodeBase", "OpBase", "TensorBase",
     "exchange_observer", "exchange_recording", "get_observer", "is_recording", "next_sequence", "register_classes",
 ]  # fmt: skip
 
 
-LAST_AXIS, ALL_AXES, FLAT_AXIS = "last axis", "all axes", "flat axis"
+LAST_AXIS, ALL_AXES, FLAT_AXIS, ANY_NUMBER = "last axis", "all axes", "flat axis", "any number"
 
 
 class TensorBase:

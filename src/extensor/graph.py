@@ -42,6 +42,7 @@ from .tensor import ExTensor
 try:
     from ._native import (
         ALL_AXES,
+        ANY_NUMBER,
         FLAT_AXIS,
         LAST_AXIS,
         NodeBase,
@@ -56,6 +57,7 @@ try:
 except ModuleNotFoundError:
     from ._pure import (  # type: ignore[assignment]
         ALL_AXES,
+        ANY_NUMBER,
         FLAT_AXIS,
         LAST_AXIS,
         NodeBase,
@@ -69,7 +71,7 @@ except ModuleNotFoundError:
     )
 
 __all__ = [
-    "ALL_AXES", "FLAT_AXIS", "LAST_AXIS", "Node", "Op", "differentiable", "fused", "is_recording", "no_grad", "observe",
+    "ALL_AXES", "ANY_NUMBER", "FLAT_AXIS", "LAST_AXIS", "Node", "Op", "differentiable", "fused", "is_recording", "no_grad", "observe",
     "undifferentiated",
 ]  # fmt: skip
 
@@ -306,7 +308,7 @@ class Rule:
         if self.op.is_custom and not self.returns_list:
             flat += [None] * (len(self.targets) - len(flat))
         if self.op.mirrored is not None:
-            flat.append(-flat[0])
+            flat.append(-flat[0] if needs is None or needs[-1] else None)
         return flat
 
 
@@ -417,7 +419,8 @@ def _run_natively(op: Op, rule: Rule) -> None:
     if op.plain is not None:
         options = {p.name for p in rule.parameters if p.keyword}
         names = tuple(n if n in options or n in tensors else None for n in rule.names)
-        _run_directly(op, True, tuple(kept), tuple(tensors.index(t) for t in rule.targets), names, None)
+        targets = rule.targets if op.mirrored is None else (*rule.targets, op.mirrored)
+        _run_directly(op, True, tuple(kept), tuple(tensors.index(t) for t in targets), names, None)
         return
     scalars = _plain_scalars(rule.defaults)
     if (
@@ -435,7 +438,8 @@ def _run_directly(op: Any, records: bool, kept: Any, targets: Any, names: Any, r
     """Hand plain calls of an op to the native kernel of its name, which answers NotImplemented if it is in doubt."""
     native = NATIVE.get(op.__name__)
     if native is not None and op.plain is not None:
-        tensors = sum(1 for _ in itertools.takewhile(lambda entry: entry in (..., None), op.plain))
+        required = sum(1 for _ in itertools.takewhile(lambda entry: entry is ..., op.plain))
+        tensors = max(required, *(t + 1 for t in targets)) if targets else required
         op.run_directly(native, records, kept, targets, op.plain, names, tensors, results)
 
 
@@ -556,7 +560,8 @@ def differentiable(
             (``output`` is the forward's result). Left out, it is ``<name>_backward`` of the same module.
         mirrored: an argument whose gradient is minus that of the first (losses of a difference).
         plain: for a function whose body is "check, then the one kernel of its name": the kernel's arguments in a call
-            with tensors alone; ``...`` for each tensor, ``None`` for one that may be left out, then the attributes.
+            with tensors alone; ``...`` for each tensor, ``None`` for one that may be left out (and is, unless it
+            has a gradient), then the attributes.
 
     Example:
         >>> import extensor as et

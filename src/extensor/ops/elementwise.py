@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import kernels
 from ..dtypes import FLOATING
-from ..graph import differentiable, fused
+from ..graph import ANY_NUMBER, differentiable, fused
 from ..kernels import Kernel
 from ..tensor import ExTensor, TensorOrShape, asarray
 from ._checks import as_floating, as_grad, as_number, as_tensor, dtype_of, shape_of
@@ -275,7 +275,7 @@ def _bounds(function: str, x: ExTensor, low: Any, high: Any) -> tuple[Any, Any]:
     return low, _bound(function, "max", high, infinity)
 
 
-@differentiable
+@differentiable(plain=(..., ANY_NUMBER, ANY_NUMBER))
 def clip(x: ExTensor, min: float | None = None, max: float | None = None) -> ExTensor:
     """Values held between two bounds.   y = minimum(maximum(x, min), max)
 
@@ -306,7 +306,7 @@ def _clip_formula(g: Any, x: Any, min: Any = None, max: Any = None) -> ExTensor:
     return passed(g, x, (raw(x) >= low) & (raw(x) <= high))
 
 
-@fused(_clip_formula)
+@fused(_clip_formula, plain=(..., ..., ANY_NUMBER, ANY_NUMBER))
 def clip_backward(
     grad_output: ExTensor, x: ExTensor, min: float | None = None, max: float | None = None
 ) -> ExTensor:

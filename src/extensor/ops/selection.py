@@ -18,7 +18,7 @@ from .casting import cast_like
 __all__ = ["where", "where_backward"]
 
 
-@differentiable
+@differentiable(plain=(..., ..., ...))
 def where(condition: Any, a: Any, b: Any) -> ExTensor:
     """``a`` where the condition is true, ``b`` elsewhere, with broadcasting.
 

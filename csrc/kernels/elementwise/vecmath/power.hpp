@@ -65,6 +65,11 @@ EXTENSOR_INLINE Floats positive_power(Floats x, Floats y) {
 }
 
 template <class T> EXTENSOR_INLINE Vec<T> pow(Vec<T> x, Vec<T> y) {
+  // The exponents people write are products, and those are usually the same for all lanes.
+  const Vec<T> square = x * x;
+  const Mask<T> simple = y == 1.0 || y == 2.0 || y == 3.0;
+  const Vec<T> product = select(y == 1.0, x, select(y == 2.0, square, square * x));
+  if (!any(!simple)) return product;
   const Vec<T> a = abs(x);
   Vec<T> result = positive_power(a, y);
   // A base of 0 or infinity, or an exponent of infinity: 0 or infinity, by which side of 1 the base is.
@@ -77,7 +82,7 @@ template <class T> EXTENSOR_INLINE Vec<T> pow(Vec<T> x, Vec<T> y) {
   result = select(odd && negative, -result, result);
   result = select(x < 0.0 && a < infinity && !whole && !isnan(y), Vec<T>(not_a_number), result);
   const Mask<T> one = y == 0.0 || x == 1.0 || (x == -1.0 && abs(y) == infinity);
-  return select(one, 1.0, result);
+  return select(simple, product, select(one, 1.0, result));
 }
 
 template <class T> __attribute__((noinline)) Vec<T> remainder_by_library(Vec<T> a, Vec<T> b) {
