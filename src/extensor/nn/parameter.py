@@ -57,7 +57,10 @@ class Parameter(ExTensor):
             raise ValueError(
                 f"[assign] value has shape {value.shape} but the parameter has shape {self.shape}"
             )
-        self._array = np.ascontiguousarray(value._array, self.dtype).reshape(self.shape)
+        array = value._array
+        if array.dtype != self._array.dtype or not array.flags.c_contiguous:
+            array = np.ascontiguousarray(array, self.dtype).reshape(self.shape)
+        self._array = array
         self._replaced = next_sequence()
 
     def zero_grad(self) -> None:
