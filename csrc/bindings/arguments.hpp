@@ -46,4 +46,13 @@ inline bool read_shape(PyObject* tuple, int& ndim, npy_intp* shape) {
   return true;
 }
 
+enum class LossReduction { mean, sum, none, other };
+
+inline LossReduction read_reduction(PyObject* text) {
+  if (!PyUnicode_Check(text)) return LossReduction::other;
+  if (PyUnicode_CompareWithASCIIString(text, "mean") == 0) return LossReduction::mean;
+  if (PyUnicode_CompareWithASCIIString(text, "sum") == 0) return LossReduction::sum;
+  return PyUnicode_CompareWithASCIIString(text, "none") == 0 ? LossReduction::none : LossReduction::other;
+}
+
 }  // namespace extensor

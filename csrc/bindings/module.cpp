@@ -15,6 +15,7 @@ namespace extensor {
 void bind_conv(PyObject* kernels);
 void bind_attention(PyObject* kernels);
 void bind_elementwise(PyObject* kernels);
+void bind_loss(PyObject* kernels);
 void bind_matmul(PyObject* kernels);
 void bind_optim(PyObject* kernels);
 void bind_moving(PyObject* kernels);
@@ -45,6 +46,7 @@ NB_MODULE(_native, m) {
   bind_conv(kernels.ptr());
   bind_attention(kernels.ptr());
   bind_elementwise(kernels.ptr());
+  bind_loss(kernels.ptr());
   bind_matmul(kernels.ptr());
   bind_optim(kernels.ptr());
   bind_moving(kernels.ptr());

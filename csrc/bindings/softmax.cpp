@@ -51,15 +51,6 @@ PyObject* call_softmax(PyObject* self, PyObject* const* args, Py_ssize_t count) 
   return reinterpret_cast<PyObject*>(out);
 }
 
-enum class LossReduction { mean, sum, none, other };
-
-LossReduction read_reduction(PyObject* text) {
-  if (!PyUnicode_Check(text)) return LossReduction::other;
-  if (PyUnicode_CompareWithASCIIString(text, "mean") == 0) return LossReduction::mean;
-  if (PyUnicode_CompareWithASCIIString(text, "sum") == 0) return LossReduction::sum;
-  return PyUnicode_CompareWithASCIIString(text, "none") == 0 ? LossReduction::none : LossReduction::other;
-}
-
 // What both directions share: the logits as rows, the labels as int64 with -1 for the rows that are left out.
 struct Classes {
   PyArrayObject* x = nullptr;

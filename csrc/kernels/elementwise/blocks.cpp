@@ -4,7 +4,7 @@
 #include "core/simd.hpp"
 #include "kernels/elementwise/convert.hpp"
 #include "kernels/elementwise/elementwise.hpp"
-#include "kernels/elementwise/slopes.hpp"
+#include "kernels/elementwise/losses.hpp"
 
 namespace extensor::EXTENSOR_ISA {
 namespace {

@@ -45,7 +45,7 @@ def _probabilities(function: str, predictions: Any, targets: Any, weight: Any) -
     return p, t, as_weight(function, "weight", weight, p.shape)
 
 
-@differentiable
+@differentiable(plain=(..., ..., None, "mean"))
 def binary_cross_entropy(
     predictions: ExTensor, targets: ExTensor, weight: ExTensor | None = None, reduction: str = "mean"
 ) -> ExTensor:
@@ -77,7 +77,7 @@ def _binary_cross_entropy_formula(
     return spread(grad_output, reduction, p.size) * _weighted(slope, weight)
 
 
-@fused(_binary_cross_entropy_formula)
+@fused(_binary_cross_entropy_formula, plain=(..., ..., ..., None, "mean"))
 def binary_cross_entropy_backward(
     grad_output: ExTensor,
     predictions: ExTensor,
@@ -106,7 +106,7 @@ def _logits(
     return x, t, w, as_weight(function, "pos_weight", pos_weight, x.shape)
 
 
-@differentiable
+@differentiable(plain=(..., ..., None, None, "mean"))
 def binary_cross_entropy_with_logits(
     logits: ExTensor,
     targets: ExTensor,
@@ -148,7 +148,7 @@ def _binary_cross_entropy_with_logits_formula(
     return spread(grad_output, reduction, x.size) * _weighted(slope, weight)
 
 
-@fused(_binary_cross_entropy_with_logits_formula)
+@fused(_binary_cross_entropy_with_logits_formula, plain=(..., ..., ..., None, None, "mean"))
 def binary_cross_entropy_with_logits_backward(
     grad_output: ExTensor,
     logits: ExTensor,
@@ -331,7 +331,7 @@ def _focal_inputs(function: str, logits: Any, targets: Any, alpha: Any, gamma: A
     return x, t, None if balance == -1 else balance, as_positive(function, "gamma", gamma, zero=True)
 
 
-@differentiable
+@differentiable(plain=(..., ..., 0.25, 2.0, "mean"))
 def focal(
     logits: ExTensor, targets: ExTensor, alpha: float = 0.25, gamma: float = 2.0, reduction: str = "mean"
 ) -> ExTensor:
@@ -380,7 +380,7 @@ def _focal_formula(
     return spread(grad_output, reduction, x.size) * slope
 
 
-@fused(_focal_formula)
+@fused(_focal_formula, plain=(..., ..., ..., 0.25, 2.0, "mean"))
 def focal_backward(
     grad_output: ExTensor,
     logits: ExTensor,
@@ -410,7 +410,7 @@ def _hinge_inputs(function: str, predictions: Any, targets: Any) -> tuple[ExTens
     return p, as_signs(function, targets, p.shape, p)
 
 
-@differentiable
+@differentiable(plain=(..., ..., "mean"))
 def hinge(predictions: ExTensor, targets: ExTensor, reduction: str = "mean") -> ExTensor:
     """How far a score falls short of the margin 1.   l = max(0, 1 - t p)
 
@@ -434,7 +434,7 @@ def _hinge_formula(grad_output: Any, predictions: Any, targets: Any, reduction: 
     return spread(grad_output, reduction, p.size) * ExTensor(slope)
 
 
-@fused(_hinge_formula)
+@fused(_hinge_formula, plain=(..., ..., ..., "mean"))
 def hinge_backward(
     grad_output: ExTensor, predictions: ExTensor, targets: ExTensor, reduction: str = "mean"
 ) -> ExTensor:

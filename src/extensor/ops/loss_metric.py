@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import kernels
-from ..graph import differentiable, fused
+from ..graph import LAST_AXIS, differentiable, fused
 from ..kernels.reference.loss_metric import COSINE_EPS, direction, triplet_parts
 from ..tensor import ExTensor, Shape
 from ._checks import as_axis, as_bool, as_grad, check_needs
@@ -59,7 +59,7 @@ def _distributions(function: str, p: Any, q: Any, axis: Any) -> tuple[ExTensor, 
     return p, q, axis
 
 
-@differentiable
+@differentiable(plain=(..., ..., LAST_AXIS, "mean"))
 def kl_divergence(p: ExTensor, q: ExTensor, axis: int = -1, reduction: str = "mean") -> ExTensor:
     """How far the distribution ``q`` is from ``p``.   l = sum_i p_i (log p_i - log q_i) over ``axis``
 
@@ -99,7 +99,7 @@ def _kl_divergence_formula(
     )
 
 
-@fused(_kl_divergence_formula)
+@fused(_kl_divergence_formula, plain=(..., ..., ..., LAST_AXIS, "mean", (True, True)))
 def kl_divergence_backward(
     grad_output: ExTensor,
     p: ExTensor,
