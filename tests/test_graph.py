@@ -27,6 +27,35 @@ def test_a_reduction_is_that_of_its_python_function(name, args, options):
     assert x.grad.tolist() == op.backward(grad, x.detach(), *args, **options).tolist()
 
 
+@pytest.mark.parametrize(("args", "options"), CALLS)
+@pytest.mark.parametrize("name", [name for name in REDUCTIONS if name != "prod"])
+def test_a_gradient_of_a_reduction_is_that_of_its_python_function(name, args, options):
+    backward, x = getattr(et, f"{name}_backward"), et.tensor(X)
+    grad = et.tensor(
+        np.random.default_rng(1).normal(size=getattr(et, name)(x, *args, **options).shape), dtype=et.float32
+    )
+    expected = backward.fn(grad, x, *args, **options)
+    for given in (x, X.shape) if name in ("sum", "mean") else (x,):
+        found = backward(grad, given, *args, **options)
+        assert (found.shape, found.dtype, found.tolist()) == (X.shape, et.float32, expected.tolist())
+
+
+@pytest.mark.parametrize("name", ["sum_backward", "mean_backward"])
+def test_a_shape_in_place_of_a_tensor(name):
+    backward, grad = getattr(et, name), et.ones(4)
+    assert backward(grad, et.zeros((2, 4), dtype=et.float64), 0).dtype == et.float64
+    for wrong in [(True, 4), (2.0, 4), (-2, 4), "24", et.zeros((2, 4), dtype=et.int32)]:
+        with pytest.raises((TypeError, ValueError), match=rf"^\[{name}\] x"):
+            backward(grad, wrong, 0)
+    for shape in [(2, 5), (4,), (3, 2)]:
+        with pytest.raises(ValueError, match=rf"^\[{name}\] (grad_output|axis)"):
+            backward(grad, shape, 1)
+    x = et.tensor(X[0, :2, :4], requires_grad=True)
+    assert backward(grad, x, 0).shape == (2, 4)
+    upstream = et.tensor(X[0, 0, :4], requires_grad=True)
+    assert backward(upstream, (2, 4), 0).requires_grad
+
+
 @pytest.mark.parametrize("axis", [None, 0, -1, 2])
 @pytest.mark.parametrize("name", ["argmax", "argmin", "cumsum"])
 def test_an_axis_or_all_elements_in_a_row(name, axis):

@@ -23,6 +23,7 @@ void bind_pooling(PyObject* kernels);
 void bind_norm(PyObject* kernels);
 void bind_recurrent(PyObject* kernels);
 void bind_reduce(PyObject* kernels);
+void bind_reduce_backward(PyObject* kernels);
 void bind_softmax(PyObject* kernels);
 bool bind_recorder(PyObject* module);
 
@@ -54,6 +55,7 @@ NB_MODULE(_native, m) {
   bind_norm(kernels.ptr());
   bind_recurrent(kernels.ptr());
   bind_reduce(kernels.ptr());
+  bind_reduce_backward(kernels.ptr());
   bind_softmax(kernels.ptr());
   m.attr("kernels") = kernels;
 }

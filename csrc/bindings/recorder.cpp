@@ -474,6 +474,22 @@ PyObject* made_attribute(PyObject* value, PyObject* plain, int ndim) {
   return alike ? Py_NewRef(value) : nullptr;
 }
 
+// What a kernel gets for a tensor of which it needs the shape alone: of the dtype of the gradient, and not recorded. A new
+// reference; nullptr without an error set: in doubt.
+PyObject* made_shape(PyObject* value, const Tensor* grad) {
+  if (value == nullptr || grad == nullptr) return nullptr;
+  if (PyTuple_CheckExact(value)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i)
+      if (!PyLong_CheckExact(PyTuple_GET_ITEM(value, i))) return nullptr;
+    return Py_NewRef(value);
+  }
+  if (!PyObject_TypeCheck(value, tensor_base)) return nullptr;
+  auto* tensor = reinterpret_cast<Tensor*>(value);
+  auto* array = reinterpret_cast<PyArrayObject*>(tensor->array);
+  const bool alike = dtype_of(array) == dtype_of(reinterpret_cast<PyArrayObject*>(grad->array));
+  return alike && !(recording && tensor->requires_grad) ? shape_tuple(array) : nullptr;
+}
+
 // The options that the backward of a recorded call gets: those that were given. A new reference.
 PyObject* options_given(Op* op, PyObject* const* given) {
   PyObject* options = nullptr;
@@ -520,8 +536,11 @@ PyObject* call_directly(Op* op, PyObject* const* args, Py_ssize_t count, PyObjec
   }
   Py_ssize_t made = op->tensor_count;
   for (; made < total; ++made) {
-    values[made] = made_attribute(given[made], PyTuple_GET_ITEM(op->plain, made), ndim);
+    PyObject* plain = PyTuple_GET_ITEM(op->plain, made);
+    const bool is_shape = plain == reinterpret_cast<PyObject*>(&PyTuple_Type);
+    values[made] = is_shape ? made_shape(given[made], operands.tensors[0]) : made_attribute(given[made], plain, ndim);
     if (values[made] == nullptr) break;
+    if (is_shape) ndim = static_cast<int>(PyTuple_GET_SIZE(values[made]));
   }
   PyObject* output = made == total ? PyObject_Vectorcall(op->direct, values, static_cast<size_t>(total), nullptr) : nullptr;
   while (made-- > op->tensor_count) Py_DECREF(values[made]);

@@ -5,6 +5,7 @@
 
 #include "bindings/arguments.hpp"
 #include "bindings/half.hpp"
+#include "bindings/reduced_axes.hpp"
 #include "kernels/reduce/arg_reduce.hpp"
 
 namespace extensor {
@@ -22,48 +23,6 @@ constexpr ReduceKernel reduce_kernels[] = {
     {"min_reduce", Reduction::min, false, true},  {"variance", Reduction::variance, true, false},
     {"std", Reduction::std, true, false},         {"logsumexp", Reduction::logsumexp, false, false},
 };
-
-// A bit per axis; false if `axes` is not a tuple of axes of a tensor of `ndim` dimensions.
-bool read_axes(PyObject* axes, int ndim, uint64_t& reduced) {
-  if (!PyTuple_Check(axes)) return false;
-  reduced = 0;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(axes); ++i) {
-    const long axis = PyLong_AsLong(PyTuple_GET_ITEM(axes, i));
-    if (axis < 0 || axis >= ndim) {
-      PyErr_Clear();
-      return false;
-    }
-    reduced |= uint64_t(1) << axis;
-  }
-  return true;
-}
-
-// Neighbouring axes that are all kept or all reduced become one. False if what is left is not one of the forms of
-// ReduceLayout: kept, kept-reduced-kept, or reduced-kept-reduced.
-bool find_layout(int ndim, const npy_intp* shape, uint64_t reduced, ReduceLayout& layout) {
-  int64_t lengths[NPY_MAXDIMS];
-  bool kinds[NPY_MAXDIMS];
-  int groups = 0;
-  for (int axis = 0; axis < ndim; ++axis) {
-    if (shape[axis] == 1) continue;
-    const bool kind = reduced >> axis & 1;
-    if (groups > 0 && kinds[groups - 1] == kind) lengths[groups - 1] *= shape[axis];
-    else lengths[groups] = shape[axis], kinds[groups++] = kind;
-  }
-  layout = ReduceLayout();
-  int next = 0;
-  if (groups == 3 && kinds[0]) {
-    layout.pieces = lengths[0], layout.outer = lengths[1], layout.length = lengths[2];
-    layout.piece_stride = lengths[1] * lengths[2], layout.outer_stride = lengths[2];
-    return true;
-  }
-  if (next < groups && !kinds[next]) layout.outer = lengths[next++];
-  if (next < groups && kinds[next]) layout.length = lengths[next++];
-  if (next < groups && !kinds[next]) layout.inner = lengths[next++];
-  layout.length_stride = layout.inner;
-  layout.outer_stride = layout.length * layout.inner;
-  return next == groups;
-}
 
 // x with its reduced axes moved to the end, dense.
 PyArrayObject* with_reduced_last(PyArrayObject* x, uint64_t reduced) {
@@ -113,14 +72,10 @@ PyObject* call_reduce(PyObject* self, PyObject* const* args, Py_ssize_t count) {
     PyErr_Clear();
     return not_covered();
   }
+  for (int axis = 0; axis < PyArray_NDIM(x); ++axis)
+    if (reduced >> axis & 1 && PyArray_DIM(x, axis) == 0 && kernel.needs_elements) return not_covered();
   npy_intp shape[NPY_MAXDIMS];
-  int ndim = 0;
-  for (int axis = 0; axis < PyArray_NDIM(x); ++axis) {
-    const bool kind = reduced >> axis & 1;
-    if (!kind) shape[ndim++] = PyArray_DIM(x, axis);
-    else if (args[2] == Py_True) shape[ndim++] = 1;
-    if (kind && PyArray_DIM(x, axis) == 0 && kernel.needs_elements) return not_covered();
-  }
+  const int ndim = reduced_shape(PyArray_NDIM(x), PyArray_DIMS(x), reduced, args[2] == Py_True, shape);
   return reduced_array(x, kernel.kind, reduced, ndim, shape, ddof);
 }
 

@@ -27,6 +27,18 @@ EXTENSOR_INLINE Vec<A> load_as(const T* from) {
   }
 }
 
+// All lanes, converted to T.
+template <class T, class A>
+EXTENSOR_INLINE void store_as(T* to, Vec<A> value) {
+  if constexpr (sizeof(A) == sizeof(T)) {
+    store(to, value);
+  } else {
+    typedef T Narrow __attribute__((vector_size(Vec<A>::lanes * sizeof(T))));
+    const Narrow narrow = __builtin_convertvector(value.v, Narrow);
+    std::memcpy(to, &narrow, sizeof narrow);
+  }
+}
+
 // The first `count` lanes, converted to A; the others are `rest`. Never touches memory behind them.
 template <class A, class T>
 EXTENSOR_INLINE Vec<A> load_first_as(const T* from, int64_t count, A rest) {

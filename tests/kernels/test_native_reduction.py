@@ -31,7 +31,11 @@ def options(kind: str) -> list[tuple[int, ...]]:
 def exact(kind: str, x: np.ndarray, axes: tuple[int, ...], keepdims: bool, *option: int) -> np.ndarray:
     """The reference in float64, along rows of neighbours: there NumPy adds up in pairs, elsewhere one by one."""
     kept = [i for i in range(x.ndim) if i not in axes]
-    rows = x.astype(np.float64).transpose([*kept, *axes]).reshape(*(x.shape[i] for i in kept), math.prod(x.shape[i] for i in axes))
+    rows = (
+        x.astype(np.float64)
+        .transpose([*kept, *axes])
+        .reshape(*(x.shape[i] for i in kept), math.prod(x.shape[i] for i in axes))
+    )
     with np.errstate(all="ignore"):
         result = KERNELS[kind].reference(np.ascontiguousarray(rows), (rows.ndim - 1,), False, *option)
     return np.reshape(result, [n if i in kept else 1 for i, n in enumerate(x.shape) if keepdims or i in kept])
@@ -73,7 +77,9 @@ def assert_close(got: Any, expected: np.ndarray, dtype: Any, size: Any, allowed:
 def test_axes_and_layouts(kind: str, shape: tuple[int, ...], dtype: Any) -> None:
     values = np.asarray(RNG.standard_normal(shape) + 0.5).astype(dtype)
     for x in (values, values.T, values[::-1]) if values.ndim else (values,):
-        for axes in itertools.chain.from_iterable(itertools.combinations(range(x.ndim), r) for r in range(x.ndim + 1)):
+        for axes in itertools.chain.from_iterable(
+            itertools.combinations(range(x.ndim), r) for r in range(x.ndim + 1)
+        ):
             empty = math.prod(x.shape[i] for i in axes) == 0
             for keepdims, option in itertools.product((False, True), options(kind)):
                 got = NATIVE[kind](x, axes, keepdims, *option)
@@ -89,7 +95,9 @@ def test_axes_and_layouts(kind: str, shape: tuple[int, ...], dtype: Any) -> None
 @pytest.mark.parametrize("kind", KINDS)
 def test_special_values_at_every_kind_of_place(kind: str, length: int, dtype: Any) -> None:
     for place in sorted({0, 1, length // 2, length - 2, length - 1}):
-        x = (1 + RNG.standard_normal((6, length)) / 100).astype(dtype)  # products of 5000 of them are still far from 0
+        x = (1 + RNG.standard_normal((6, length)) / 100).astype(
+            dtype
+        )  # products of 5000 of them are still far from 0
         x[0, place] = np.nan
         x[1, place] = np.inf
         x[2, place] = -np.inf
@@ -98,7 +106,9 @@ def test_special_values_at_every_kind_of_place(kind: str, length: int, dtype: An
         for matrix, axes in ((x, (1,)), (np.ascontiguousarray(x.T), (0,)), (x, (0, 1))):
             for option in options(kind):
                 expected = exact(kind, matrix, axes, False, *option)
-                assert_close(NATIVE[kind](matrix, axes, False, *option), expected, dtype, np.abs(expected) + 4, 50)
+                assert_close(
+                    NATIVE[kind](matrix, axes, False, *option), expected, dtype, np.abs(expected) + 4, 50
+                )
 
 
 def test_float32_adds_up_in_float64() -> None:
@@ -154,6 +164,164 @@ def test_argmax_finds_the_first(kind: str, dtype: Any) -> None:
     assert NATIVE[kind](np.empty((0, 3), dtype), 0, False) is NotImplemented
 
 
+GRADIENTS = [f"{kind}_backward" for kind in KINDS if kind not in ("sum", "mean", "prod")]
+SPREADS = ["sum_backward", "mean_backward"]
+
+
+def every_choice(ndim: int) -> list[tuple[int, ...]]:
+    return list(
+        itertools.chain.from_iterable(itertools.combinations(range(ndim), r) for r in range(ndim + 1))
+    )
+
+
+def is_split(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
+    """Whether a slice is more than one stretch (length, inner) of memory: a kept axis between two reduced ones."""
+    kinds = [i in axes for i, n in enumerate(shape) if n != 1]
+    return sum(1 for kind, _ in itertools.groupby(kinds) if kind) > 1
+
+
+def upstream(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool, dtype: Any) -> np.ndarray:
+    kept = [1 if i in axes else n for i, n in enumerate(shape) if keepdims or i not in axes]
+    return np.asarray(RNG.standard_normal(kept)).astype(dtype)
+
+
+def gradient_room(
+    name: str, g: np.ndarray, x: np.ndarray, axes: tuple[int, ...], expected: np.ndarray
+) -> Any:
+    """What one rounding may be measured by: x - mean is as inexact as the mean, and an exponential as its exponent."""
+    wide = x.astype(np.float64)
+    if name.startswith("logsumexp"):
+        return np.abs(expected) * (1 + np.abs(wide - wide.max(axes, keepdims=True, initial=-np.inf))) + 1e-37
+    if x.dtype == np.float64 and name.startswith(("variance", "std")):
+        return np.abs(expected) + np.abs(expected).max(initial=0)
+    return np.abs(expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients_over_axes_and_lengths(name: str, shape: tuple[int, ...], dtype: Any) -> None:
+    x = np.asarray(RNG.standard_normal(shape) * 3 + 0.5).astype(dtype)
+    for axes, keepdims in itertools.product(every_choice(x.ndim), (False, True)):
+        for option in options(name.removesuffix("_backward")):
+            g = upstream(shape, axes, keepdims, dtype)
+            got = NATIVE[name](g, x, axes, keepdims, *option)
+            if is_split(shape, axes):
+                assert got is NotImplemented
+                continue
+            with np.errstate(all="ignore"):
+                expected = KERNELS[name].reference(
+                    g.astype(np.float64), x.astype(np.float64), axes, keepdims, *option
+                )
+                room = gradient_room(name, g, x, axes, expected)
+            assert_close(got, expected, dtype, room, 3 if dtype == np.float32 else 20)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [*SHAPES, (1, 1, 7), (2, 1, 3)], ids=str)
+@pytest.mark.parametrize("name", SPREADS)
+def test_gradients_of_sum_and_mean(name: str, shape: tuple[int, ...], dtype: Any) -> None:
+    for axes, keepdims in itertools.product(every_choice(len(shape)), (False, True)):
+        g = upstream(shape, axes, keepdims, dtype)
+        for given in (g, np.broadcast_to(g.reshape(-1)[0], g.shape)) if g.size else (g,):
+            got = NATIVE[name](given, shape, axes, keepdims)
+            if 0 in shape:
+                assert got is NotImplemented
+                continue
+            np.testing.assert_array_equal(got, KERNELS[name].reference(given, shape, axes, keepdims))
+            assert got.shape == shape
+            assert got.dtype == dtype
+            if got.size * got.itemsize >= 64 * 1024:
+                assert not got.flags.writeable  # a view
+            elif not is_split(shape, axes):
+                assert got.flags.c_contiguous
+                assert got.flags.writeable
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "shape", [(7,), (4096,), (40_000,), (6, 33), (33, 6), (100, 600), (4, 50, 6)], ids=str
+)
+@pytest.mark.parametrize("name", ["max_reduce_backward", "min_reduce_backward"])
+def test_equal_extremes_share_the_gradient(name: str, shape: tuple[int, ...], dtype: Any) -> None:
+    x = RNG.integers(-3, 4, shape).astype(dtype)
+    x[x == 0] *= RNG.choice([-1, 1], (x == 0).sum())  # 0 and -0 are equal
+    for values in (x, np.minimum(x, 0), np.zeros_like(x), np.full_like(x, -np.inf)):
+        for axes in every_choice(x.ndim):
+            g = upstream(shape, axes, False, dtype)
+            if not is_split(shape, axes):
+                expected = KERNELS[name].reference(g, values, axes, False)
+                np.testing.assert_array_equal(NATIVE[name](g, values, axes, False), expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("length", [3, 8, 37, 5000, 70_000])
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients_at_special_values(name: str, length: int, dtype: Any) -> None:
+    for place in sorted({0, length // 2, length - 1}):
+        x = RNG.standard_normal((9, length)).astype(dtype)
+        x[0, place] = np.nan
+        x[1, place] = np.inf
+        x[2, place] = -np.inf
+        x[3] = -np.inf
+        x[4, place], x[4, place - 1] = np.inf, -np.inf
+        x[5] = 2
+        x[6, place], x[6, place - 1] = np.inf, 1000
+        x[7, place] = 1000
+        for matrix, axes in (
+            (x, (1,)),
+            (np.ascontiguousarray(x.T), (0,)),
+            (x[1], (0,)),
+            (x[2], (0,)),
+            (x[6], (0,)),
+        ):
+            g = upstream(matrix.shape, axes, False, dtype)
+            for option in options(name.removesuffix("_backward")):
+                with np.errstate(all="ignore"):
+                    expected = KERNELS[name].reference(
+                        g.astype(np.float64), matrix.astype(np.float64), axes, False, *option
+                    )
+                    room = (
+                        np.nan_to_num(gradient_room(name, g, matrix, axes, expected), posinf=0)
+                        + np.nan_to_num(np.abs(g)).max()
+                    )
+                assert_close(NATIVE[name](g, matrix, axes, False, *option), expected, dtype, room, 50)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, bfloat16])
+@pytest.mark.parametrize("name", [*GRADIENTS, *SPREADS])
+def test_gradients_in_half_precision(name: str, dtype: Any) -> None:
+    x = RNG.standard_normal((9, 40)).astype(dtype)
+    for axes in [(0,), (1,), (0, 1)]:
+        g = upstream(x.shape, axes, False, dtype)
+        option = options(name.removesuffix("_backward"))[0]
+        second, wide = (x.shape, x.shape) if name in SPREADS else (x, x.astype(np.float32))
+        got = NATIVE[name](g, second, axes, False, *option)
+        assert got.dtype == dtype
+        exact = KERNELS[name].reference(g.astype(np.float32), wide, axes, False, *option)
+        difference = np.abs(got.astype(np.float64) - exact.astype(dtype).astype(np.float64))
+        assert (difference <= np.abs(exact) * (2**-10 if dtype == np.float16 else 2**-7)).all()
+    with_float = NATIVE[name](g.astype(np.float32), second, axes, False, *option)
+    assert with_float is NotImplemented or name in SPREADS
+
+
+@pytest.mark.parametrize("name", [*GRADIENTS, *SPREADS])
+def test_gradients_leave_what_they_do_not_know_to_the_reference(name: str) -> None:
+    x, option = RNG.standard_normal((4, 6)), options(name.removesuffix("_backward"))[0]
+    second = x.shape if name in SPREADS else x
+    for g, axes, keepdims in [
+        (np.ones(4), (0,), False), (np.ones(6), (0,), True), (np.ones((1, 6)), (0,), False), (np.ones(6), (2,), False),
+        (np.ones(6), 0, False), (np.ones(6), (0,), 1), (np.ones(6, np.int64), (0,), False), (np.ones(6, ">f8"), (0,), False),
+    ]:  # fmt: skip
+        assert NATIVE[name](g, second, axes, keepdims, *option) is NotImplemented
+    if name in GRADIENTS:
+        for other in (x.T.reshape(4, 6, order="F"), x.astype(np.float32), x.astype(np.int64)):
+            assert NATIVE[name](np.ones(6), other, (0,), False, *option) is NotImplemented
+    else:
+        assert NATIVE[name](np.ones(6), (-4, 6), (0,), False) is NotImplemented
+        assert NATIVE[name](np.ones(6), (4.0, 6), (0,), False) is NotImplemented
+
+
 @pytest.fixture
 def threads():  # type: ignore[no-untyped-def]
     before = get_num_threads()
@@ -161,12 +329,32 @@ def threads():  # type: ignore[no-untyped-def]
     set_num_threads(before)
 
 
+@pytest.mark.parametrize("shape", [(1_000_001,), (700, 800), (3, 300, 600), (9, 200_000)], ids=str)
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_the_same_gradients_on_any_number_of_threads(name: str, shape: tuple[int, ...], threads: Any) -> None:
+    x = RNG.standard_normal(shape).astype(np.float32)
+    for axes in every_choice(x.ndim)[1:]:
+        if is_split(shape, axes):
+            continue
+        g, results = upstream(shape, axes, False, np.float32), []
+        for count in (1, 2, 3, 4):
+            threads(count)
+            results.append(
+                NATIVE[name](g, x, axes, False, *options(name.removesuffix("_backward"))[0]).tobytes()
+            )
+        assert len(set(results)) == 1
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(3_000_001,), (1500, 1600), (40, 300, 250)], ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_same_bits_on_any_number_of_threads(kind: str, shape: tuple[int, ...], dtype: Any, threads: Any) -> None:
+def test_the_same_bits_on_any_number_of_threads(
+    kind: str, shape: tuple[int, ...], dtype: Any, threads: Any
+) -> None:
     x = RNG.standard_normal(shape).astype(dtype)
-    for axes in itertools.chain.from_iterable(itertools.combinations(range(x.ndim), r + 1) for r in range(x.ndim)):
+    for axes in itertools.chain.from_iterable(
+        itertools.combinations(range(x.ndim), r + 1) for r in range(x.ndim)
+    ):
         results = []
         for count in (1, 2, 3, 4):
             threads(count)

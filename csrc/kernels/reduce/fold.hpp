@@ -136,7 +136,7 @@ constexpr int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 // Accumulators: float64 where rounding counts, the elements' own type where it does not.
 template <class T, class Step, class A, bool Mean = false>
 struct Fold {
-  static State row(const T* x, int64_t n, double) {
+  static State row(const T* x, int64_t n) {
     constexpr int64_t block = 8192;  // a longer chain of additions would lose digits
     if (n < block) return {fold_row<Step, A>(x, n), 0};
     double total = Step::start;

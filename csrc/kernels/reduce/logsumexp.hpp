@@ -23,7 +23,7 @@ EXTENSOR_INLINE double sum_of_exp(const T* x, int64_t n, T shift) {
 
 template <class T>
 struct LogSumExp {  // first: largest element, second: sum of exp(x - first); 0 and nothing if first is not finite
-  static State row(const T* x, int64_t n, double) {
+  static State row(const T* x, int64_t n) {
     constexpr int64_t block = 2048;
     State total = {-__builtin_inf(), 0};
     for (int64_t start = 0; start < n; start += block) {
@@ -63,7 +63,8 @@ struct LogSumExp {  // first: largest element, second: sum of exp(x - first); 0 
     const double most = Largest::combine(a.first, b.first);
     if (!finite(most)) return {most, 0};
     if (a.first == -__builtin_inf()) return b;
-    return {most, a.second * __builtin_exp(a.first - most) + b.second * __builtin_exp(b.first - most)};
+    if (a.first == most) return {most, a.second + b.second * __builtin_exp(b.first - most)};
+    return {most, a.second * __builtin_exp(a.first - most) + b.second};
   }
 
   static double result(State total, double, double) {

@@ -8,7 +8,7 @@ namespace extensor::EXTENSOR_ISA {
 
 template <class T, bool Root>
 struct Moments {  // first: mean, second: sum of squared deviations from it
-  static State row(const T* x, int64_t n, double) {
+  static State row(const T* x, int64_t n) {
     constexpr int64_t block = 2048;
     State total = {0, 0};
     for (int64_t start = 0; start < n; start += block) {

@@ -1,112 +1,24 @@
-// Which elements are joined with which, in what order: by the sizes alone, so that any number of threads gives the
-// same bits. Compiled once per instruction set.
+// Compiled once per instruction set.
 #include "kernels/reduce/reduce.hpp"
 
-#include "core/memory.hpp"
-#include "core/threads.hpp"
 #include "kernels/reduce/logsumexp.hpp"
 #include "kernels/reduce/moments.hpp"
+#include "kernels/reduce/states.hpp"
 
 namespace extensor::EXTENSOR_ISA {
 namespace {
 
-constexpr int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
-constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-// Enough independent results are shared out as they are; few long ones are cut into stretches.
-constexpr int64_t enough_results = 16, most_stretches = 64, shortest_stretch = 16 * 1024;
-
-class States {
- public:
-  explicit States(int64_t count) : bytes_(size_t(count) * sizeof(State)), data_(acquire_buffer(bytes_)) {}
-  ~States() { recycle_buffer(data_, bytes_); }
-  States(const States&) = delete;
-  States& operator=(const States&) = delete;
-  State* data() { return static_cast<State*>(data_); }
-
- private:
-  size_t bytes_;
-  void* data_;
-};
-
-// Neighbours along `length`: each result is one row, or a row in several pieces.
-template <class Op, class T>
-void reduce_rows(const ReduceLayout& x, const T* from, T* out, double element_ns, double ddof) {
-  const int64_t count = x.pieces * x.length;
-  const auto whole_row = [&](int64_t o) {
-    State total = Op::row(from + o * x.outer_stride, x.length, ddof);
-    for (int64_t piece = 1; piece < x.pieces; ++piece)
-      total = Op::merge(total, piece * x.length, Op::row(from + o * x.outer_stride + piece * x.piece_stride, x.length, ddof), x.length);
-    return total;
-  };
-  const int64_t stretches = x.outer >= enough_results || x.pieces > 1 ? 1 : min_of(most_stretches, x.length / shortest_stretch);
-  if (stretches <= 1) {
-    parallel_for(x.outer, double(count) * element_ns + 10, [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; ++o) out[o] = T(Op::result(whole_row(o), double(count), ddof));
-    });
-    return;
-  }
-  const int64_t size = ceil_div(ceil_div(x.length, stretches), 64) * 64, parts = ceil_div(x.length, size);
-  States states(x.outer * parts);
-  parallel_for(x.outer * parts, double(size) * element_ns, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t start = i % parts * size;
-      states.data()[i] = Op::row(from + i / parts * x.outer_stride + start, min_of(size, x.length - start), ddof);
-    }
-  });
-  for (int64_t o = 0; o < x.outer; ++o) {
-    State total = states.data()[o * parts];
-    for (int64_t p = 1; p < parts; ++p)
-      total = Op::merge(total, p * size, states.data()[o * parts + p], min_of(size, x.length - p * size));
-    out[o] = T(Op::result(total, double(count), ddof));
-  }
-}
-
-// Neighbours along `inner`: strips of columns, walked down row by row.
-template <class Op, class T>
-void reduce_columns(const ReduceLayout& x, const T* from, T* out, double element_ns, double ddof) {
-  const int64_t strips = ceil_div(x.inner, strip_width), results = x.outer * strips;
-  const int64_t wanted = results >= enough_results ? 1 : min_of(most_stretches, x.length * min_of(x.inner, strip_width) / shortest_stretch);
-  const int64_t rows = ceil_div(x.length, max_of(1, min_of(wanted, x.length / 8))), parts = x.length == 0 ? 1 : ceil_div(x.length, rows);
-  const auto strip_of = [&](int64_t result, int64_t part, State* states) {
-    const int64_t c = result % strips * strip_width, r = part * rows;
-    Op::columns(from + result / strips * x.outer_stride + r * x.length_stride + c, x.length_stride, min_of(rows, x.length - r),
-                min_of(strip_width, x.inner - c), states);
-  };
-  const auto finish = [&](int64_t result, const State* states) {
-    const int64_t c = result % strips * strip_width, width = min_of(strip_width, x.inner - c);
-    T* to = out + result / strips * x.inner + c;
-    for (int64_t i = 0; i < width; ++i) to[i] = T(Op::result(states[i], double(x.length), ddof));
-  };
-  const double strip_ns = double(min_of(x.inner, strip_width)) * double(rows) * element_ns + 20;
-  if (parts == 1) {
-    parallel_for(results, strip_ns, [&](int64_t begin, int64_t end) {
-      State states[strip_width];
-      for (int64_t i = begin; i < end; ++i) {
-        strip_of(i, 0, states);
-        finish(i, states);
-      }
-    });
-    return;
-  }
-  States partial(results * parts * strip_width);
-  parallel_for(results * parts, strip_ns, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) strip_of(i / parts, i % parts, partial.data() + i * strip_width);
-  });
-  for (int64_t i = 0; i < results; ++i) {
-    State* total = partial.data() + i * parts * strip_width;
-    const int64_t width = min_of(strip_width, x.inner - i % strips * strip_width);
-    for (int64_t p = 1; p < parts; ++p)
-      for (int64_t c = 0; c < width; ++c)
-        total[c] = Op::merge(total[c], p * rows, total[p * strip_width + c], min_of(rows, x.length - p * rows));
-    finish(i, total);
-  }
-}
-
 template <class Op, class T>
 void reduce_with(const ReduceLayout& x, const T* from, T* out, double element_ns, double ddof) {
-  if (x.inner == 1 && (x.length_stride == 1 || x.length == 1)) reduce_rows<Op>(x, from, out, element_ns, ddof);
-  else reduce_columns<Op>(x, from, out, element_ns, ddof);
+  const double count = double(x.pieces * x.length);
+  if (has_rows(x)) {
+    for_each_row<Op>(x, from, element_ns, [&](int64_t o, State total) EXTENSOR_INLINE_LAMBDA { out[o] = T(Op::result(total, count, ddof)); });
+    return;
+  }
+  for_each_strip<Op>(x, from, element_ns, [&](int64_t o, int64_t c, int64_t width, const State* totals) EXTENSOR_INLINE_LAMBDA {
+    T* to = out + o * x.inner + c;
+    for (int64_t i = 0; i < width; ++i) to[i] = T(Op::result(totals[i], count, ddof));
+  });
 }
 
 template <class T>

@@ -100,7 +100,7 @@ def sum(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     return _reduce("sum", kernels.sum, x, axis, keepdims)
 
 
-@fused(_sum_formula)
+@fused(_sum_formula, plain=(..., tuple, ALL_AXES, False))
 def sum_backward(
     grad_output: ExTensor, x: TensorOrShape, axis: Axis = None, keepdims: bool = False
 ) -> ExTensor:
@@ -144,7 +144,7 @@ def _mean_formula(g: ExTensor, x: TensorOrShape, axis: Axis = None, keepdims: bo
     return _spread(g / float(_count(shape, axis)), shape, axis).broadcast_to(shape)
 
 
-@fused(_mean_formula)
+@fused(_mean_formula, plain=(..., tuple, ALL_AXES, False))
 def mean_backward(
     grad_output: ExTensor, x: TensorOrShape, axis: Axis = None, keepdims: bool = False
 ) -> ExTensor:
@@ -204,7 +204,7 @@ def max_reduce(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTens
     return _extremum("max_reduce", kernels.max_reduce, x, axis, keepdims)
 
 
-@fused(_extremum_formula(np.max))
+@fused(_extremum_formula(np.max), plain=(..., ..., ALL_AXES, False))
 def max_reduce_backward(
     grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False
 ) -> ExTensor:
@@ -244,7 +244,7 @@ def min_reduce(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTens
     return _extremum("min_reduce", kernels.min_reduce, x, axis, keepdims)
 
 
-@fused(_extremum_formula(np.min))
+@fused(_extremum_formula(np.min), plain=(..., ..., ALL_AXES, False))
 def min_reduce_backward(
     grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False
 ) -> ExTensor:
@@ -301,7 +301,7 @@ def _variance_formula(
     return _spread(g, x.shape, axis) * centered * (2.0 * _inverse_freedom(x.shape, axis, ddof))
 
 
-@fused(_variance_formula)
+@fused(_variance_formula, plain=(..., ..., ALL_AXES, False, 0))
 def variance_backward(
     grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False, ddof: float = 0
 ) -> ExTensor:
@@ -353,7 +353,7 @@ def _std_formula(
     return where(flat, 0.0, _spread(g, x.shape, axis) / deviation) * centered * inverse
 
 
-@fused(_std_formula)
+@fused(_std_formula, plain=(..., ..., ALL_AXES, False, 0))
 def std_backward(
     grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False, ddof: float = 0
 ) -> ExTensor:
@@ -461,7 +461,7 @@ def _logsumexp_formula(g: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bo
     return _spread(g, x.shape, axis) * (powers / sum(powers, axis, keepdims=True))
 
 
-@fused(_logsumexp_formula)
+@fused(_logsumexp_formula, plain=(..., ..., ALL_AXES, False))
 def logsumexp_backward(
     grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False
 ) -> ExTensor:

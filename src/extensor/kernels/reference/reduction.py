@@ -155,10 +155,10 @@ def prod_backward(g, x, axes, keepdims):
 
 
 def shifted(x, axes):
-    """``x`` in float64 minus its (finite) largest element, and that element."""
+    """``x`` in float64 minus its largest element, and that element; an infinite one counts as the largest finite number."""
     x = wide(x)
-    largest = x.max(axes, keepdims=True, initial=-np.inf)
-    shift = np.where(np.isfinite(largest), largest, 0.0)
+    most = np.finfo(np.float64).max
+    shift = np.clip(x.max(axes, keepdims=True, initial=-np.inf), -most, most)
     return x - shift, shift
 
 
