@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif("huber" not in NATIVE, reason="the native module
 
 RNG = np.random.default_rng(20250311)
 DTYPES = [np.float32, np.float64]
-LENGTHS = [1, 3, 16, 37, 2048, 2049, 5001]
+LENGTHS = [1, 3, 16, 37, 512, 513, 5001, 9000]
 REDUCTIONS = ["mean", "sum", "none"]
 # Loss, options, and where predictions and targets lie.
 LOSSES = [
@@ -169,6 +169,12 @@ def test_any_number_of_threads_gives_the_same_bits(
     finally:
         set_num_threads(before)
     assert all(one == seen[0] for one in seen)
+
+
+def test_single_losses_are_added_up_in_double_precision() -> None:
+    p = np.ones(500, np.float32)
+    p[0] = 2**24  # the next float32 is two away
+    assert NATIVE["mean_absolute_error"](p, np.zeros_like(p), "sum") == np.float32(2**24 + 499)
 
 
 @each_loss

@@ -13,7 +13,8 @@
 namespace extensor::EXTENSOR_ISA {
 namespace {
 
-constexpr int64_t block = 2048;
+// Short, so that what the processor fetches ahead while it computes is a good part of the next one.
+constexpr int64_t block = 512;
 
 template <class T, class Outside>
 EXTENSOR_INLINE bool none_of(const T* x, int64_t n, Outside outside) {
