@@ -1,6 +1,7 @@
 """Side by side with the peers: the same computation, interleaved in one process, beside the machine's own limits."""
 
-from .cases import GROUPS, Case, cases, peers
+from .case import Case
+from .cases import GROUPS, cases, peers
 from .limits import Limits, machine, measure_limits
 from .report import Result, Run, chart, compare_runs, markdown, read_json, write_json
 from .timing import Timing, best_times, compare, table

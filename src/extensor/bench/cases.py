@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -13,27 +12,13 @@ import numpy as np
 
 import extensor as et
 
-__all__ = ["GROUPS", "Case", "cases", "peers"]
+from .case import Case, Run
+from .layer_cases import layer_cases, loss_cases
+
+__all__ = ["GROUPS", "cases", "peers"]
 
 SIZES = {"16": 16, "4K": 4096, "1M": 1 << 20, "8M": 8 << 20}
-GROUPS = ("elementwise", "softmax", "reduction", "matmul", "training")
-
-Run = Callable[[], Any]
-
-
-@dataclass(frozen=True)
-class Case:
-    """One row: a group, a name, a size, and a way to make the call for each library (None: it has no such function).
-
-    ``bytes_moved`` and ``operations`` put the time beside the machine's own limits.
-    """
-
-    group: str
-    name: str
-    size: str
-    make: Callable[[], dict[str, Run]]
-    bytes_moved: float = 0.0
-    operations: float = 0.0
+GROUPS = ("elementwise", "softmax", "reduction", "matmul", "loss", "layer", "training")
 
 
 def peers() -> dict[str, ModuleType]:
@@ -50,7 +35,8 @@ def peers() -> dict[str, ModuleType]:
 def cases(libraries: dict[str, ModuleType], groups: tuple[str, ...] = GROUPS) -> Iterator[Case]:
     """All cases of some groups."""
     builders = {
-        "elementwise": _elementwise, "softmax": _softmax, "reduction": _reductions, "matmul": _matmul, "training": _training,
+        "elementwise": _elementwise, "softmax": _softmax, "reduction": _reductions, "matmul": _matmul,
+        "loss": partial(loss_cases, sizes=SIZES), "layer": layer_cases, "training": _training,
     }  # fmt: skip
     for group in groups:
         yield from builders[group](libraries)

@@ -57,7 +57,9 @@ def best_times(
 
 
 def _summary(values: list[float]) -> Timing:
-    low, _, high = statistics.quantiles(values, n=4) if len(values) > 1 else (values[0],) * 3
+    low, _, high = (
+        statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else (values[0],) * 3
+    )
     return Timing(min(values), low, high)
 
 

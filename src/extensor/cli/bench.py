@@ -77,6 +77,7 @@ def command(
         raise click.UsageError("no case fits --group, --only and --size")
     versions = {"extensor": __version__, **{n: m.__version__ for n, m in libraries.items()}}
     console = Console(stderr=True)
+    pause = 0.003 if threads > 1 else 0.0  # the workers of OpenMP wait for more work as long as that
     limits = bench.measure_limits()
     columns = (TextColumn("{task.description:32}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     results = []
@@ -84,7 +85,7 @@ def command(
         task = progress.add_task("", total=len(chosen))
         for case in chosen:
             progress.update(task, description=f"{case.name} {case.size}")
-            times = bench.compare(case.make(), rounds)
+            times = bench.compare(case.make(), rounds, pause=pause)
             results.append(
                 bench.Result(case.group, case.name, case.size, times, case.bytes_moved, case.operations)
             )
