@@ -63,8 +63,17 @@ def test_an_axis_or_all_elements_in_a_row(name, axis):
     assert op(x, axis).tolist() == op(x, axis=axis).tolist() == op.fn(x, axis).tolist()
 
 
+@pytest.mark.parametrize(("args", "options"), CALLS)
+@pytest.mark.parametrize("name", ["any", "all", "count_nonzero"])
+def test_what_is_true_is_that_of_its_python_function(name, args, options):
+    op = getattr(et, name)
+    for x in (et.tensor(X > 0.5), et.tensor(np.maximum(X, 0)), et.tensor(X, requires_grad=True)):
+        found, expected = op(x, *args, **options), op.fn(x, *args, **options)
+        assert (found.dtype, found.tolist()) == (expected.dtype, expected.tolist())
+
+
 @pytest.mark.parametrize("axis", [3, -4, (0, 0), (0, 3), 1.5, "0", 2**70])
-@pytest.mark.parametrize("name", [*REDUCTIONS, "argmax"])
+@pytest.mark.parametrize("name", [*REDUCTIONS, "argmax", "any", "count_nonzero"])
 def test_a_wrong_axis_is_refused(name, axis):
     with pytest.raises((ValueError, TypeError), match=rf"^\[{name}\]"):
         getattr(et, name)(et.tensor(X), axis)

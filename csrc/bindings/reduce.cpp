@@ -7,6 +7,7 @@
 #include "bindings/half.hpp"
 #include "bindings/reduced_axes.hpp"
 #include "kernels/reduce/arg_reduce.hpp"
+#include "kernels/reduce/truth.hpp"
 
 namespace extensor {
 namespace {
@@ -131,11 +132,45 @@ PyObject* call_arg_reduce(PyObject* self, PyObject* const* args, Py_ssize_t coun
   return reinterpret_cast<PyObject*>(out);
 }
 
+struct TruthKernel {
+  const char* name;
+  Truth kind;
+};
+constexpr TruthKernel truth_kernels[] = {{"any", Truth::any}, {"all", Truth::all}, {"count_nonzero", Truth::count}};
+
+// any(x, axes, keepdims)
+PyObject* call_truth(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  const TruthKernel& kernel = *kernel_context<TruthKernel>(self);
+  PyArrayObject* x = count == 3 ? as_array(args[0]) : nullptr;
+  if (x == nullptr) return not_covered();
+  const DType dtype = dtype_of(x);
+  uint64_t reduced;
+  ReduceLayout layout;
+  if ((dtype != DType::boolean && !is_float(dtype)) || !PyArray_IS_C_CONTIGUOUS(x) || !is_readable(x) ||
+      !PyBool_Check(args[2]) || !read_axes(args[1], PyArray_NDIM(x), reduced) ||
+      !find_layout(PyArray_NDIM(x), PyArray_DIMS(x), reduced, layout) || layout.pieces > 1)
+    return not_covered();
+  npy_intp shape[NPY_MAXDIMS];
+  const int ndim = reduced_shape(PyArray_NDIM(x), PyArray_DIMS(x), reduced, args[2] == Py_True, shape);
+  PyArrayObject* out = new_array(kernel.kind == Truth::count ? DType::int64 : DType::boolean, ndim, shape);
+  if (out != nullptr && PyArray_SIZE(out) > 0) {
+    const TruthTable& table = EXTENSOR_SELECT(truth_table)();
+    const void* from = PyArray_DATA(x);
+    void* to = PyArray_DATA(out);
+    MaybeReleaseGil unlocked(double(PyArray_SIZE(x)) * truth_ns);
+    if (dtype == DType::boolean) table.bytes(kernel.kind, layout, static_cast<const uint8_t*>(from), to);
+    else if (dtype == DType::float32) table.float32(kernel.kind, layout, static_cast<const float*>(from), to);
+    else table.float64(kernel.kind, layout, static_cast<const double*>(from), to);
+  }
+  return reinterpret_cast<PyObject*>(out);
+}
+
 }  // namespace
 
 void bind_reduce(PyObject* kernels) {
   for (const ReduceKernel& kernel : reduce_kernels) add_kernel(kernels, kernel.name, call_reduce, &kernel);
   for (const ArgKernel& kernel : arg_kernels) add_kernel(kernels, kernel.name, call_arg_reduce, &kernel);
+  for (const TruthKernel& kernel : truth_kernels) add_kernel(kernels, kernel.name, call_truth, &kernel);
   add_kernel(kernels, "sum_to_shape", call_sum_to_shape);
 }
 

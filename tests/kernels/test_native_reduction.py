@@ -24,6 +24,18 @@ SHAPES = [
 KINDS = ["sum", "mean", "prod", "max_reduce", "min_reduce", "variance", "std", "logsumexp"]
 
 
+def every_choice(ndim: int) -> list[tuple[int, ...]]:
+    return list(
+        itertools.chain.from_iterable(itertools.combinations(range(ndim), r) for r in range(ndim + 1))
+    )
+
+
+def is_split(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
+    """Whether a slice is more than one stretch (length, inner) of memory: a kept axis between two reduced ones."""
+    kinds = [i in axes for i, n in enumerate(shape) if n != 1]
+    return sum(1 for kind, _ in itertools.groupby(kinds) if kind) > 1
+
+
 def options(kind: str) -> list[tuple[int, ...]]:
     return [(0,), (1,)] if kind in ("variance", "std") else [()]
 
@@ -164,20 +176,31 @@ def test_argmax_finds_the_first(kind: str, dtype: Any) -> None:
     assert NATIVE[kind](np.empty((0, 3), dtype), 0, False) is NotImplemented
 
 
+@pytest.mark.parametrize("dtype", [np.bool_, *DTYPES])
+@pytest.mark.parametrize("shape", [*SHAPES, (9000,), (3, 9000)], ids=str)
+@pytest.mark.parametrize("name", ["any", "all", "count_nonzero"])
+def test_what_is_true(name: str, shape: tuple[int, ...], dtype: Any) -> None:
+    zeros = np.zeros(shape, dtype)
+    last = zeros.copy()
+    last.reshape(-1)[-1:] = 1
+    mixed = np.asarray(RNG.integers(0, 2, shape)).astype(dtype)
+    odd = np.where(mixed == 1, np.nan, -0.0).astype(dtype)  # nan is true, -0 is not
+    for x in map(np.asarray, (zeros, last, last == 0, (last == 0).astype(dtype), mixed, odd)):
+        for axes, keepdims in itertools.product(every_choice(x.ndim), (False, True)):
+            got = NATIVE[name](x, axes, keepdims)
+            if is_split(shape, axes):
+                assert got is NotImplemented
+                continue
+            expected = np.asarray(getattr(np, name)(x, axis=axes, keepdims=keepdims))
+            assert got.dtype == expected.dtype
+            assert got.shape == expected.shape
+            np.testing.assert_array_equal(got, expected)
+    for x in (np.ones((3, 4), np.int64), np.ones((3, 4), np.float16), np.ones((3, 4), dtype).T):
+        assert NATIVE[name](x, (0,), False) is NotImplemented
+
+
 GRADIENTS = [f"{kind}_backward" for kind in KINDS if kind not in ("sum", "mean", "prod")]
 SPREADS = ["sum_backward", "mean_backward"]
-
-
-def every_choice(ndim: int) -> list[tuple[int, ...]]:
-    return list(
-        itertools.chain.from_iterable(itertools.combinations(range(ndim), r) for r in range(ndim + 1))
-    )
-
-
-def is_split(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
-    """Whether a slice is more than one stretch (length, inner) of memory: a kept axis between two reduced ones."""
-    kinds = [i in axes for i, n in enumerate(shape) if n != 1]
-    return sum(1 for kind, _ in itertools.groupby(kinds) if kind) > 1
 
 
 def upstream(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool, dtype: Any) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..graph import FLAT_AXIS, differentiable, fused, undifferentiated
+from ..graph import ALL_AXES, FLAT_AXIS, differentiable, fused, undifferentiated
 from ..kernels import Kernel
 from ..tensor import ExTensor
 from ._checks import as_axes, as_axis, as_bool, as_grad, as_int, as_tensor, differentiable_input
@@ -198,6 +198,7 @@ def _test(function: str, kernel: Kernel, x: Any, axis: Axis, keepdims: bool) -> 
     return kernel(x, as_axes(function, axis, x.ndim), as_bool(function, "keepdims", keepdims))
 
 
+@undifferentiated(plain=(..., ALL_AXES, False))
 def any(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """Whether an element over ``axis`` is true (not zero); nan is true, nothing at all is false.
 
@@ -214,6 +215,7 @@ def any(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     return _test("any", kernels.any, x, axis, keepdims)
 
 
+@undifferentiated(plain=(..., ALL_AXES, False))
 def all(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """Whether every element over ``axis`` is true (not zero); nan is true, and so is nothing at all.
 
@@ -230,6 +232,7 @@ def all(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     return _test("all", kernels.all, x, axis, keepdims)
 
 
+@undifferentiated(plain=(..., ALL_AXES, False))
 def count_nonzero(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """How many elements over ``axis`` are not zero, in int64.
 
