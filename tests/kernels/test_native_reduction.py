@@ -328,6 +328,17 @@ def test_gradients_in_half_precision(name: str, dtype: Any) -> None:
     assert with_float is NotImplemented or name in SPREADS
 
 
+@pytest.mark.parametrize("dtype", [np.float16, bfloat16])
+def test_large_gradients_of_sum_and_mean_in_half_precision(dtype: Any) -> None:
+    g = RNG.standard_normal(200).astype(dtype)
+    moved = NATIVE["sum_backward"](g, (300, 200), (0,), False)
+    assert moved.dtype == dtype
+    np.testing.assert_array_equal(moved, np.broadcast_to(g, (300, 200)))
+    assert NATIVE["mean_backward"](g, (300, 200), (0,), False) is NotImplemented
+    divided = KERNELS["mean_backward"].on_arrays(g, (300, 200), (0,), False)
+    np.testing.assert_array_equal(divided[7], (g.astype(np.float32) / np.float32(300)).astype(dtype))
+
+
 @pytest.mark.parametrize("name", [*GRADIENTS, *SPREADS])
 def test_gradients_leave_what_they_do_not_know_to_the_reference(name: str) -> None:
     x, option = RNG.standard_normal((4, 6)), options(name.removesuffix("_backward"))[0]
