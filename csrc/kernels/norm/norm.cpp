@@ -54,14 +54,13 @@ EXTENSOR_INLINE void backward_row(const RowNorm<T>& norm, const T* x, const T* g
     const Vec<T> h = load_first(g + i, count);
     return norm.weight == nullptr ? h : h * load_first(norm.weight + i, count);
   };
-  double sum = 0, along = 0;
-  if (grad_x != nullptr) {
-    if (norm.centre) sum = sum_vectors<T>(n, scaled);
-    along = sum_vectors<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-      return scaled(i, count) * (centred(load_first(x + i, count)) * inverse);
+  Sums<2> sums = {};  // of h, and of h u
+  if (grad_x != nullptr)
+    sums = sum_several<T, 2>(n, [&](int64_t i, int64_t count, Vec<T>(&values)[2]) EXTENSOR_INLINE_LAMBDA {
+      const Vec<T> h = scaled(i, count);
+      values[0] = h, values[1] = h * (centred(load_first(x + i, count)) * inverse);
     });
-  }
-  const Vec<T> mean_h(sum / double(n)), mean_hu(along / double(n));
+  const Vec<T> mean_h(norm.centre ? sums.of[0] / double(n) : 0.0), mean_hu(sums.of[1] / double(n));
   for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
     const Vec<T> u = centred(load_first(x + i, count)) * inverse;
     if (grad_x != nullptr) store_first(grad_x + i, (scaled(i, count) - mean_h - u * mean_hu) * inverse, count);

@@ -14,18 +14,43 @@ EXTENSOR_INLINE void for_each_vector(int64_t n, const Body& body) {
   if (i < n) body(i, n - i);
 }
 
-// Sum of f(i, count) over the vectors of a row; the lanes that do not exist must be 0.
+template <int Count>
+struct Sums {
+  double of[Count];
+};
+
+// Sums over the vectors of a row of what f(i, count, values) puts into `values`; the lanes that do not exist must be 0.
+// Two vectors at a time, which do not wait for each other's additions.
+template <class T, int Count, class Function>
+EXTENSOR_INLINE Sums<Count> sum_several(int64_t n, const Function& f) {
+  constexpr int lanes = Vec<T>::lanes, wide = Vec<double>::lanes, parts = lanes / wide;
+  Vec<double> acc[2][Count][parts];
+  for (auto& chain : acc)
+    for (auto& sum : chain)
+      for (auto& part : sum) part = Vec<double>(0.0);
+  const auto add = [&](int chain, int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
+    Vec<T> values[Count];
+    f(i, count, values);
+    for (int s = 0; s < Count; ++s)
+      for (int part = 0; part < parts; ++part) acc[chain][s][part] = acc[chain][s][part] + widened_part(values[s], part);
+  };
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) add(0, i, lanes), add(1, i + lanes, lanes);
+  if (i + lanes <= n) add(0, i, lanes), i += lanes;
+  if (i < n) add(1, i, n - i);
+  Sums<Count> sums;
+  for (int s = 0; s < Count; ++s) {
+    Vec<double> total = acc[0][s][0] + acc[1][s][0];
+    for (int part = 1; part < parts; ++part) total = total + (acc[0][s][part] + acc[1][s][part]);
+    sums.of[s] = fold_lanes<Add>(total);
+  }
+  return sums;
+}
+
+// The sum of f(i, count).
 template <class T, class Function>
 EXTENSOR_INLINE double sum_vectors(int64_t n, const Function& f) {
-  constexpr int lanes = Vec<T>::lanes, wide = Vec<double>::lanes;
-  Vec<double> acc[lanes / wide];
-  for (auto& a : acc) a = Vec<double>(0.0);
-  for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-    const Vec<T> value = f(i, count);
-    for (int part = 0; part < lanes / wide; ++part) acc[part] = acc[part] + widened_part(value, part);
-  });
-  for (int part = 1; part < lanes / wide; ++part) acc[0] = acc[0] + acc[part];
-  return fold_lanes<Add>(acc[0]);
+  return sum_several<T, 1>(n, [&](int64_t i, int64_t count, Vec<T>(&values)[1]) EXTENSOR_INLINE_LAMBDA { values[0] = f(i, count); }).of[0];
 }
 
 // e = exp(x - max), kept in y, and their sum.
