@@ -33,7 +33,9 @@ FUNCTIONS = {
     name: function
     for name, function in public_functions().items()
     if name.rpartition(".")[2] not in OF_FUNCTIONS | WITHOUT_ARGUMENTS | {"set_num_threads"}
-    and not name.startswith(("extensor.data.", "extensor.optim.", "extensor.testing.", "extensor.train."))
+    and not name.startswith(
+        ("extensor.data.", "extensor.optim.", "extensor.report.", "extensor.testing.", "extensor.train.")
+    )
 }
 
 Arguments = tuple[list[Any], dict[str, Any]]

@@ -263,3 +263,9 @@ def test_a_log_of_anything(tmp_path: Path) -> None:
         (tmp_path / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
         report.write_report(tmp_path)
         page_of(tmp_path)
+
+
+@pytest.mark.parametrize("folder", [None, 3, b"run", ""])
+def test_a_folder_that_is_no_path_is_refused(folder: object) -> None:
+    with pytest.raises(TypeError, match=r"^\[report\] path must be a str"):
+        write_report(folder)

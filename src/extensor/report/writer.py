@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data import Dataset
+from ..data._files import as_path
 from ..nn import Module
 from ..train.whole_files import write_whole
 from .contents import gather
@@ -59,8 +60,8 @@ def write_report(
         >>> files[0].name
         'report.html'
     """
-    place = Path(folder)
-    contents = gather(read_run(place), samples, model, None if data is None else Path(data))
+    place = as_path("report", folder)
+    contents = gather(read_run(place), samples, model, None if data is None else as_path("report", data))
     files = {place / "report.html": page(contents).encode("utf-8")}
     pictures = image_files(contents) | (chart_files(contents) if charts else {})
     files |= {place / "pictures" / name: content for name, content in pictures.items()}
