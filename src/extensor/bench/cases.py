@@ -34,7 +34,7 @@ def peers() -> dict[str, ModuleType]:
 
 def cases(libraries: dict[str, ModuleType], groups: tuple[str, ...] = GROUPS) -> Iterator[Case]:
     """All cases of some groups."""
-    builders = {
+    builders: dict[str, Callable[[dict[str, ModuleType]], Iterator[Case]]] = {
         "elementwise": _elementwise, "softmax": _softmax, "reduction": _reductions, "matmul": _matmul,
         "loss": partial(loss_cases, sizes=SIZES), "layer": layer_cases, "training": _training,
     }  # fmt: skip
