@@ -139,7 +139,9 @@ if _TYPE_CHECKING:
     from .optim import clip_grad_norm, clip_grad_value, sgd_step
 else:
     # The upper floors load when they are first used; what they define at the top, with them.
-    _LATER = dict.fromkeys(("bench", "data", "models", "nn", "optim", "report", "sklearn", "testing", "train"))
+    _LATER = dict.fromkeys(
+        ("bench", "data", "models", "nn", "optim", "report", "sklearn", "testing", "train")
+    )
     _LATER |= {"seed": "nn", "clip_grad_norm": "optim", "clip_grad_value": "optim", "sgd_step": "optim"}
 
     def __getattr__(name: str) -> object:

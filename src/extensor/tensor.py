@@ -19,7 +19,16 @@ try:
 except ModuleNotFoundError:
     from ._pure import TensorBase
 
-__all__ = ["ExTensor", "Indices", "Shape", "TensorOrDtype", "TensorOrShape", "asarray", "from_dlpack", "tensor"]
+__all__ = [
+    "ExTensor",
+    "Indices",
+    "Shape",
+    "TensorOrDtype",
+    "TensorOrShape",
+    "asarray",
+    "from_dlpack",
+    "tensor",
+]
 
 Shape: TypeAlias = tuple[int, ...]
 

@@ -26,7 +26,9 @@ def digits_run(tmp_path_factory):
 def test_train_on_digits_keeps_a_run(digits_run):
     folder, output = digits_run
     assert "test accuracy 8" in output or "test accuracy 9" in output
-    assert {"config.json", "log.jsonl", "best.safetensors", "model.safetensors"} <= {p.name for p in folder.iterdir()}
+    assert {"config.json", "log.jsonl", "best.safetensors", "model.safetensors"} <= {
+        p.name for p in folder.iterdir()
+    }
     config = json.loads((folder / "config.json").read_text())
     assert config["recipe"] == "mlp"
 
@@ -66,10 +68,16 @@ def test_a_second_run_in_the_folder_is_refused_and_resume_ends_at_once(digits_ru
 def test_a_table_of_ones_own(tmp_path, kind):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 3))
-    y = ["high" if a > 0 else "low" for a in x[:, 0]] if kind == "classes" else (3 * x[:, 0] + x[:, 1]).tolist()
+    y = (
+        ["high" if a > 0 else "low" for a in x[:, 0]]
+        if kind == "classes"
+        else (3 * x[:, 0] + x[:, 1]).tolist()
+    )
     rows = ["a,b,c,target", *(",".join([*map(str, row), str(t)]) for row, t in zip(x.tolist(), y))]
     (tmp_path / "table.csv").write_text("\n".join(rows))
-    result = call("train", "mlp", "--data", tmp_path / "table.csv", "--epochs", "15", "--out", tmp_path / "run")
+    result = call(
+        "train", "mlp", "--data", tmp_path / "table.csv", "--epochs", "15", "--out", tmp_path / "run"
+    )
     assert result.exit_code == 0, result.output
     predicted = call("predict", tmp_path / "run")
     assert predicted.exit_code == 0, predicted.output

@@ -90,7 +90,9 @@ def test_vectors_and_batches(shapes: tuple[tuple[int, ...], tuple[int, ...]], dt
         assert_product(NATIVE["matmul"](repeated, b), repeated, b)
 
 
-@pytest.mark.parametrize("shapes", [((0, 3), (3, 2)), ((3, 0), (0, 2)), ((2, 0, 3), (3, 4)), ((0,), (0,))], ids=str)
+@pytest.mark.parametrize(
+    "shapes", [((0, 3), (3, 2)), ((3, 0), (0, 2)), ((2, 0, 3), (3, 4)), ((0,), (0,))], ids=str
+)
 def test_empty(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
     a, b = numbers(*shapes[0]), numbers(*shapes[1])
     got = NATIVE["matmul"](a, b)
@@ -118,7 +120,9 @@ def test_half_is_rounded_once(dtype: Any) -> None:
     a, b = numbers(9, 40).astype(dtype), numbers(40, 7).astype(dtype)
     got = NATIVE["matmul"](a, b)
     assert got.dtype == dtype
-    np.testing.assert_array_equal(got, NATIVE["matmul"](a.astype(np.float32), b.astype(np.float32)).astype(dtype))
+    np.testing.assert_array_equal(
+        got, NATIVE["matmul"](a.astype(np.float32), b.astype(np.float32)).astype(dtype)
+    )
 
 
 def test_not_covered() -> None:

@@ -15,7 +15,20 @@ pytestmark = pytest.mark.skipif("softmax" not in NATIVE, reason="the native modu
 
 RNG = np.random.default_rng(20240609)
 DTYPES = [np.float32, np.float64]
-SHAPES = [(), (1,), (5,), (64, 10), (3, 7, 9), (20, 33), (8, 1000), (2, 3, 1000), (4, 2000, 6), (2, 9, 700), (0, 4), (4, 1)]
+SHAPES = [
+    (),
+    (1,),
+    (5,),
+    (64, 10),
+    (3, 7, 9),
+    (20, 33),
+    (8, 1000),
+    (2, 3, 1000),
+    (4, 2000, 6),
+    (2, 9, 700),
+    (0, 4),
+    (4, 1),
+]
 
 
 def exact(name: str, *args: Any) -> np.ndarray:
@@ -43,13 +56,22 @@ def test_forward_and_backward(shape: tuple[int, ...], dtype: Any) -> None:
         along = axis if x.ndim else None
         shift = np.abs(x).max(initial=1)
         y, log_y = exact("softmax", x, axis), exact("log_softmax", x, axis)
-        assert_close(NATIVE["softmax"](x, axis), y, dtype, y * (1 + shift / 4))  # the shift is rounded before exp
+        assert_close(
+            NATIVE["softmax"](x, axis), y, dtype, y * (1 + shift / 4)
+        )  # the shift is rounded before exp
         assert_close(NATIVE["log_softmax"](x, axis), log_y, dtype, np.abs(log_y) + shift)
         y, log_y = y.astype(dtype), log_y.astype(dtype)
         size = y * (np.abs(g) + np.abs(g * y).sum(along, keepdims=True))
-        assert_close(NATIVE["softmax_backward"](g, y, axis), exact("softmax_backward", g, y, axis), dtype, size)
+        assert_close(
+            NATIVE["softmax_backward"](g, y, axis), exact("softmax_backward", g, y, axis), dtype, size
+        )
         size = np.abs(g) + np.exp(log_y) * np.abs(g).sum(along, keepdims=True)
-        assert_close(NATIVE["log_softmax_backward"](g, log_y, axis), exact("log_softmax_backward", g, log_y, axis), dtype, size)
+        assert_close(
+            NATIVE["log_softmax_backward"](g, log_y, axis),
+            exact("log_softmax_backward", g, log_y, axis),
+            dtype,
+            size,
+        )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -83,7 +105,9 @@ def test_cross_entropy(shape: tuple[int, ...], dtype: Any) -> None:
             targets = np.asarray(2, label_type)  # a mean over no row at all has a test of its own
         options = (targets, axis, 0.0, None, ignored, reduction)
         expected = exact("cross_entropy", x, *options)
-        assert_close(NATIVE["cross_entropy"](x, *options), expected, dtype, np.abs(expected) + np.abs(x).max())
+        assert_close(
+            NATIVE["cross_entropy"](x, *options), expected, dtype, np.abs(expected) + np.abs(x).max()
+        )
         g = np.asarray(RNG.standard_normal(expected.shape)).astype(dtype)
         slope = exact("cross_entropy_backward", g, x, *options)
         got = NATIVE["cross_entropy_backward"](g, x, *options)
@@ -95,9 +119,14 @@ def test_cross_entropy_edges() -> None:
     labels = np.array([2, 1, 1, 0])
     for ignored in (None, 1):
         options = (labels, 1, 0.0, None, ignored, "none")
-        np.testing.assert_allclose(NATIVE["cross_entropy"](x, *options), exact("cross_entropy", x, *options), 1e-6)
+        np.testing.assert_allclose(
+            NATIVE["cross_entropy"](x, *options), exact("cross_entropy", x, *options), 1e-6
+        )
         g = np.ones(4, np.float32)
-        got, expected = NATIVE["cross_entropy_backward"](g, x, *options), exact("cross_entropy_backward", g, x, *options)
+        got, expected = (
+            NATIVE["cross_entropy_backward"](g, x, *options),
+            exact("cross_entropy_backward", g, x, *options),
+        )
         np.testing.assert_allclose(got, expected, 1e-6, 1e-7)
     none_left = (np.array([1, 1, 1, 1]), 1, 0.0, None, 1, "mean")
     assert np.isnan(NATIVE["cross_entropy"](x, *none_left))

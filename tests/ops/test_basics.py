@@ -12,7 +12,15 @@ NAN, INF = float("nan"), float("inf")
 
 @pytest.mark.parametrize(
     ("shape", "target"),
-    [((2, 3), (3,)), ((2, 3), (2, 1)), ((2, 3), ()), ((4, 2, 3), (1, 3)), ((0, 3), (3,)), ((0, 3), ()), ((3,), (3,))],
+    [
+        ((2, 3), (3,)),
+        ((2, 3), (2, 1)),
+        ((2, 3), ()),
+        ((4, 2, 3), (1, 3)),
+        ((0, 3), (3,)),
+        ((0, 3), ()),
+        ((3,), (3,)),
+    ],
 )
 def test_sum_to_shape_is_the_adjoint_of_broadcast_to(shape, target):
     rng = np.random.default_rng(0)
@@ -26,19 +34,33 @@ def test_sum_to_shape_is_the_adjoint_of_broadcast_to(shape, target):
 
 def test_long_float32_sums_are_accurate():
     x = np.full((100_000, 3), 0.1, np.float32)
-    np.testing.assert_allclose(et.sum_to_shape(et.tensor(x), (3,)).numpy(), np.float32(0.1) * 100_000.0, rtol=1e-7)
+    np.testing.assert_allclose(
+        et.sum_to_shape(et.tensor(x), (3,)).numpy(), np.float32(0.1) * 100_000.0, rtol=1e-7
+    )
 
 
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda: et.sum_to_shape(et.ones((2, 3)), (2,)), r"\[sum_to_shape\] \(2,\) does not broadcast to \(2, 3\)"),
+        (
+            lambda: et.sum_to_shape(et.ones((2, 3)), (2,)),
+            r"\[sum_to_shape\] \(2,\) does not broadcast to \(2, 3\)",
+        ),
         (lambda: et.sum_to_shape(et.ones(3), (1, 3)), r"\[sum_to_shape\]"),
         (lambda: et.broadcast_to(et.ones(3), (4,)), r"\[broadcast_to\] x of shape \(3,\)"),
         (lambda: et.broadcast_to_backward(et.ones((2, 3)), (2,)), r"\[broadcast_to_backward\]"),
-        (lambda: et.broadcast_shapes((2,), (3,)), r"\[broadcast_shapes\] shapes do not broadcast: \(2,\) and \(3,\)"),
-        (lambda: et.where(et.tensor([True]), et.ones(2), et.ones(3)), r"\[where\] condition, a and b do not broadcast"),
-        (lambda: et.where_backward(et.ones(3), et.tensor([True]), (2,), (2,)), r"\[where_backward\] grad_output"),
+        (
+            lambda: et.broadcast_shapes((2,), (3,)),
+            r"\[broadcast_shapes\] shapes do not broadcast: \(2,\) and \(3,\)",
+        ),
+        (
+            lambda: et.where(et.tensor([True]), et.ones(2), et.ones(3)),
+            r"\[where\] condition, a and b do not broadcast",
+        ),
+        (
+            lambda: et.where_backward(et.ones(3), et.tensor([True]), (2,), (2,)),
+            r"\[where_backward\] grad_output",
+        ),
     ],
 )
 def test_shapes_that_do_not_fit(call, text):

@@ -268,4 +268,4 @@ def test_a_log_of_anything(tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", [None, 3, b"run", ""])
 def test_a_folder_that_is_no_path_is_refused(folder: object) -> None:
     with pytest.raises(TypeError, match=r"^\[report\] path must be a str"):
-        write_report(folder)
+        report.write_report(folder)

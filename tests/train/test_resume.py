@@ -99,7 +99,9 @@ def test_interrupt_ends_cleanly_with_a_checkpoint(
 
 
 def test_a_second_interrupt_is_an_interrupt(tmp_path: Path) -> None:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores Ctrl-C
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a job in the background ignores Ctrl-C
     try:
         with pytest.raises(KeyboardInterrupt):
             small_run.fit(tmp_path, callbacks=[Interrupt(4, signal.SIGINT), Interrupt(4, signal.SIGINT)])
