@@ -1,4 +1,4 @@
-"""The recorder's classes in Python, for where the native module is absent (see csrc/bindings/recorder.cpp)."""
+"""The recorder's classes in Python, for where the native module is absent (see csrc/bindings/recorder)."""
 
 from __future__ import annotations
 

@@ -1,285 +1,21 @@
-// The objects that one small operation touches: the tensor's fields, the recorder's node, and the call of an op.
-//
-// A Python subclass gives each its behaviour (extensor.tensor.ExTensor, extensor.graph.Node, extensor.graph.Op); what
-// lives here is what a call costs. An op whose function is "check, then one elementwise kernel" is run here from
-// end to end when its arguments are plain: float32 or float64 tensors, contiguous, of one shape. An op that hands its
-// tensors to one other kernel is run here too when it is called with tensors alone: that kernel answers NotImplemented to
-// whatever it does not know to be right. Everything else goes to the Python method `call`, which is the definition. src/extensor/_pure.py has the same classes in Python.
+// The call of an op.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 
-#include "bindings/arrays.hpp"
 #include "bindings/elementwise.hpp"
-#include "kernels/elementwise/elementwise.hpp"
+#include "bindings/recorder/attributes.hpp"
+#include "bindings/recorder/objects.hpp"
 
 #include <structmember.h>
 
-namespace extensor {
+namespace extensor::recorder {
 namespace {
-
-struct Tensor {
-  PyObject_HEAD
-  PyObject* array;
-  PyObject* grad;
-  PyObject* node;
-  char requires_grad;
-  PyObject* weakrefs;
-};
-
-struct Node {
-  PyObject_HEAD
-  PyObject* op;
-  PyObject* edges;
-  PyObject* saved;
-  PyObject* options;
-  PyObject* casts;
-  PyObject* outputs;
-  PyObject* shapes;
-  PyObject* shape;  // of the output
-  PyObject* code;  // of the caller outside this package
-  int instruction;
-  long long sequence;
-  PyObject* weakrefs;
-};
-
-// Where an argument of the backward function comes from.
-struct Kept {
-  enum Kind : char { argument, shape, output } kind;
-  int index;
-};
-
-constexpr int max_kept = 4;
-
-struct Op {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
-  PyObject* dict;
-  PyObject* weakrefs;
-  const ElementwiseKernel* kernel;  // nullptr: always the Python method
-  double scalars[max_elementwise_scalars];
-  bool records;  // false for a fused backward: where it must be recorded, Python does it
-  int kept_count;
-  Kept kept[max_kept];
-  int target_count;
-  int targets[max_elementwise_inputs];
-  PyObject* results;  // the NamedTuple of several outputs, or nullptr
-  PyObject* direct;   // a kernel to call with the tensors themselves, or nullptr
-  PyObject* plain;    // what stands for the arguments of `direct` that are not given; last_axis and all_axes are made
-  PyObject* names;    // how they are called
-  int tensor_count;   // how many of them may be tensors
-};
 
 constexpr int max_direct_arguments = 10;
 constexpr long max_exact_integer = 1 << 24;  // in float32
 
-PyTypeObject* tensor_type = nullptr;   // ExTensor, once registered
-PyTypeObject* tensor_base = nullptr;
-PyTypeObject* node_type = nullptr;     // extensor.graph.Node, once registered
-PyTypeObject* node_base = nullptr;
 PyObject* name_call = nullptr;
-PyObject* package_path = nullptr;
-PyObject* last_axis = nullptr;  // stands for the number of the last axis in `plain`
-PyObject* all_axes = nullptr;   // stands for the tuple of all axes
-PyObject* any_number = nullptr;  // stands for None, or for the number that is given
-PyObject* flat_axis = nullptr;  // stands for None, all elements in a row; or for the number of the axis that is given
-long long last_sequence = 0;
-
-thread_local bool recording = true;
-thread_local PyObject* observer = nullptr;
-
-// --- Tensor ---
-
-PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"array", "requires_grad", "node", nullptr};
-  PyObject *array, *node = Py_None;
-  int requires_grad = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|pO", const_cast<char**>(names), &PyArray_Type, &array,
-                                   &requires_grad, &node))
-    return nullptr;
-  auto* self = reinterpret_cast<Tensor*>(type->tp_alloc(type, 0));
-  if (self == nullptr) return nullptr;
-  self->array = Py_NewRef(array);
-  self->grad = Py_NewRef(Py_None);
-  self->node = Py_NewRef(node);
-  self->requires_grad = static_cast<char>(requires_grad);
-  return reinterpret_cast<PyObject*>(self);
-}
-
-int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
-  auto* self = reinterpret_cast<Tensor*>(object);
-  Py_VISIT(Py_TYPE(object));
-  Py_VISIT(self->array);
-  Py_VISIT(self->grad);
-  Py_VISIT(self->node);
-  return 0;
-}
-
-int tensor_clear(PyObject* object) {
-  auto* self = reinterpret_cast<Tensor*>(object);
-  Py_CLEAR(self->array);
-  Py_CLEAR(self->grad);
-  Py_CLEAR(self->node);
-  return 0;
-}
-
-void tensor_dealloc(PyObject* object) {
-  PyObject_GC_UnTrack(object);
-  Py_TRASHCAN_BEGIN(object, tensor_dealloc)  // a chain of 100,000 operations is freed without recursion
-  PyTypeObject* type = Py_TYPE(object);
-  if (reinterpret_cast<Tensor*>(object)->weakrefs != nullptr) PyObject_ClearWeakRefs(object);
-  tensor_clear(object);
-  type->tp_free(object);
-  Py_DECREF(type);
-  Py_TRASHCAN_END
-}
-
-PyMemberDef tensor_members[] = {
-    {"_array", T_OBJECT_EX, offsetof(Tensor, array), 0, nullptr},
-    {"_grad", T_OBJECT, offsetof(Tensor, grad), 0, nullptr},
-    {"_node", T_OBJECT, offsetof(Tensor, node), 0, nullptr},
-    {"_requires_grad", T_BOOL, offsetof(Tensor, requires_grad), 0, nullptr},
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(Tensor, weakrefs), READONLY, nullptr},
-    {nullptr, 0, 0, 0, nullptr}};
-
-PyType_Slot tensor_slots[] = {
-    {Py_tp_new, reinterpret_cast<void*>(tensor_new)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(tensor_dealloc)},
-    {Py_tp_traverse, reinterpret_cast<void*>(tensor_traverse)},
-    {Py_tp_clear, reinterpret_cast<void*>(tensor_clear)},
-    {Py_tp_members, tensor_members},
-    {Py_tp_doc, const_cast<char*>("The fields of a tensor.")},
-    {0, nullptr}};
-
-PyType_Spec tensor_spec = {"extensor._native.TensorBase", sizeof(Tensor), 0,
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, tensor_slots};
-
-PyObject* make_tensor(PyObject* array, bool requires_grad, PyObject* node) {  // steals array and node
-  auto* self = reinterpret_cast<Tensor*>(tensor_type->tp_alloc(tensor_type, 0));
-  if (self == nullptr) {
-    Py_DECREF(array);
-    Py_XDECREF(node);
-    return nullptr;
-  }
-  self->array = array;
-  self->grad = Py_NewRef(Py_None);
-  self->node = node != nullptr ? node : Py_NewRef(Py_None);
-  self->requires_grad = requires_grad;
-  return reinterpret_cast<PyObject*>(self);
-}
-
-// --- Node ---
-
-bool is_our_code(PyCodeObject* code) {
-  return package_path != nullptr && PyUnicode_Tailmatch(code->co_filename, package_path, 0, PY_SSIZE_T_MAX, -1) == 1;
-}
-
-// Where the user's code is: the innermost frame outside this package. Which line that is, is asked later or never.
-void remember_caller(Node* node) {
-  PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
-  while (frame != nullptr) {
-    PyCodeObject* code = PyFrame_GetCode(frame);
-    if (!is_our_code(code)) {
-      node->code = reinterpret_cast<PyObject*>(code);
-      node->instruction = PyFrame_GetLasti(frame);
-      Py_DECREF(frame);
-      return;
-    }
-    Py_DECREF(code);
-    PyFrameObject* back = PyFrame_GetBack(frame);
-    Py_DECREF(frame);
-    frame = back;
-  }
-}
-
-Node* make_node(PyTypeObject* type, PyObject* op, PyObject* edges, PyObject* saved, PyObject* options) {  // borrows all
-  auto* self = reinterpret_cast<Node*>(type->tp_alloc(type, 0));
-  if (self == nullptr) return nullptr;
-  self->op = Py_NewRef(op);
-  self->edges = Py_NewRef(edges);
-  self->saved = Py_NewRef(saved);
-  self->options = Py_NewRef(options);
-  self->sequence = ++last_sequence;
-  remember_caller(self);
-  return self;
-}
-
-PyObject* node_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"op", "edges", "saved", "options", nullptr};
-  PyObject *op, *edges, *saved, *options = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|O", const_cast<char**>(names), &op, &edges, &saved, &options))
-    return nullptr;
-  return reinterpret_cast<PyObject*>(make_node(type, op, edges, saved, options));
-}
-
-int node_traverse(PyObject* object, visitproc visit, void* arg) {
-  auto* self = reinterpret_cast<Node*>(object);
-  Py_VISIT(Py_TYPE(object));
-  Py_VISIT(self->op);
-  Py_VISIT(self->edges);
-  Py_VISIT(self->saved);
-  Py_VISIT(self->options);
-  Py_VISIT(self->casts);
-  Py_VISIT(self->outputs);
-  Py_VISIT(self->shapes);
-  Py_VISIT(self->shape);
-  Py_VISIT(self->code);
-  return 0;
-}
-
-int node_clear(PyObject* object) {
-  auto* self = reinterpret_cast<Node*>(object);
-  Py_CLEAR(self->op);
-  Py_CLEAR(self->edges);
-  Py_CLEAR(self->saved);
-  Py_CLEAR(self->options);
-  Py_CLEAR(self->casts);
-  Py_CLEAR(self->outputs);
-  Py_CLEAR(self->shapes);
-  Py_CLEAR(self->shape);
-  Py_CLEAR(self->code);
-  return 0;
-}
-
-void node_dealloc(PyObject* object) {
-  PyObject_GC_UnTrack(object);
-  Py_TRASHCAN_BEGIN(object, node_dealloc)
-  PyTypeObject* type = Py_TYPE(object);
-  if (reinterpret_cast<Node*>(object)->weakrefs != nullptr) PyObject_ClearWeakRefs(object);
-  node_clear(object);
-  type->tp_free(object);
-  Py_DECREF(type);
-  Py_TRASHCAN_END
-}
-
-PyMemberDef node_members[] = {
-    {"op", T_OBJECT, offsetof(Node, op), 0, nullptr},
-    {"edges", T_OBJECT, offsetof(Node, edges), 0, nullptr},
-    {"saved", T_OBJECT, offsetof(Node, saved), 0, nullptr},
-    {"options", T_OBJECT, offsetof(Node, options), 0, nullptr},
-    {"casts", T_OBJECT, offsetof(Node, casts), 0, nullptr},
-    {"outputs", T_OBJECT, offsetof(Node, outputs), 0, nullptr},
-    {"shapes", T_OBJECT, offsetof(Node, shapes), 0, nullptr},
-    {"shape", T_OBJECT, offsetof(Node, shape), 0, nullptr},
-    {"code", T_OBJECT, offsetof(Node, code), READONLY, nullptr},
-    {"instruction", T_INT, offsetof(Node, instruction), READONLY, nullptr},
-    {"sequence", T_LONGLONG, offsetof(Node, sequence), READONLY, nullptr},
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(Node, weakrefs), READONLY, nullptr},
-    {nullptr, 0, 0, 0, nullptr}};
-
-PyType_Slot node_slots[] = {
-    {Py_tp_new, reinterpret_cast<void*>(node_new)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)},
-    {Py_tp_traverse, reinterpret_cast<void*>(node_traverse)},
-    {Py_tp_clear, reinterpret_cast<void*>(node_clear)},
-    {Py_tp_members, node_members},
-    {Py_tp_doc, const_cast<char*>("The fields of a recorded call.")},
-    {0, nullptr}};
-
-PyType_Spec node_spec = {"extensor._native.NodeBase", sizeof(Node), 0,
-                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, node_slots};
-
-// --- Op ---
 
 PyObject* call_in_python(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   const Py_ssize_t count = PyVectorcall_NARGS(nargsf) + (kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0);
@@ -414,66 +150,6 @@ PyObject* record(Op* op, PyObject* const* args, const Operands& ops, PyObject* o
   return reinterpret_cast<PyObject*>(node);
 }
 
-// The positions of the arguments by name. False: one that is not known, or is there twice.
-bool place_keywords(Op* op, PyObject* const* values, PyObject* kwnames, PyObject** given) {
-  const Py_ssize_t total = PyTuple_GET_SIZE(op->names);
-  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); ++k) {
-    Py_ssize_t at = 0;  // names of parameters and of keywords are interned
-    while (at < total && PyTuple_GET_ITEM(op->names, at) != PyTuple_GET_ITEM(kwnames, k)) ++at;
-    if (at == total || given[at] != nullptr) return false;
-    given[at] = values[k];
-  }
-  return true;
-}
-
-// An axis of a tensor with `ndim` of them, counted from the front; -1 if it is none.
-long axis_from_front(PyObject* value, int ndim) {
-  if (!PyLong_CheckExact(value)) return -1;
-  int overflow;
-  const long axis = PyLong_AsLongAndOverflow(value, &overflow);
-  if (overflow != 0 || axis < -ndim || axis >= ndim) return -1;
-  return axis < 0 ? axis + ndim : axis;
-}
-
-// What a kernel gets for the axes of its caller: None, an axis, or a tuple of them. nullptr without an error set: in doubt.
-PyObject* made_axes(PyObject* value, int ndim) {
-  const bool all = value == Py_None, single = PyLong_CheckExact(value);
-  if (!all && !single && !PyTuple_CheckExact(value)) return nullptr;
-  const Py_ssize_t count = all ? ndim : single ? 1 : PyTuple_GET_SIZE(value);
-  uint64_t seen = 0;
-  long axes[NPY_MAXDIMS];
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    if (i == NPY_MAXDIMS) return nullptr;
-    axes[i] = all ? long(i) : axis_from_front(single ? value : PyTuple_GET_ITEM(value, i), ndim);
-    if (axes[i] < 0 || seen >> axes[i] & 1) return nullptr;
-    seen |= uint64_t(1) << axes[i];
-  }
-  PyObject* made = PyTuple_New(count);
-  for (Py_ssize_t i = 0; made != nullptr && i < count; ++i) PyTuple_SET_ITEM(made, i, PyLong_FromLong(axes[i]));
-  return made;
-}
-
-// The attribute that a kernel gets where the caller gave `value` (or nullptr) and `plain` stands for none: a new
-// reference. nullptr without an error set: in doubt.
-PyObject* made_attribute(PyObject* value, PyObject* plain, int ndim) {
-  if (plain == last_axis || plain == all_axes || plain == flat_axis) {
-    if (ndim == 0) return nullptr;
-    if (plain == flat_axis && (value == nullptr || value == Py_None)) return Py_NewRef(Py_None);
-    if (plain == all_axes) return made_axes(value != nullptr ? value : Py_None, ndim);
-    const long axis = value != nullptr ? axis_from_front(value, ndim) : ndim - 1;
-    return axis < 0 ? nullptr : PyLong_FromLong(axis);
-  }
-  if (plain == any_number) {
-    if (value == nullptr || value == Py_None) return Py_NewRef(Py_None);
-    return PyFloat_CheckExact(value) || PyLong_CheckExact(value) ? Py_NewRef(value) : nullptr;
-  }
-  if (value == nullptr || value == plain) return Py_NewRef(plain);
-  // keepdims, the needs of a backward, the reduction of a loss
-  const bool alike = (PyBool_Check(plain) && PyBool_Check(value)) || (PyTuple_CheckExact(plain) && PyTuple_CheckExact(value)) ||
-                     (PyUnicode_CheckExact(plain) && PyUnicode_CheckExact(value));
-  return alike ? Py_NewRef(value) : nullptr;
-}
-
 // What a kernel gets for a tensor of which it needs the shape alone: of the dtype of the gradient, and not recorded. A new
 // reference; nullptr without an error set: in doubt.
 PyObject* made_shape(PyObject* value, const Tensor* grad) {
@@ -488,6 +164,18 @@ PyObject* made_shape(PyObject* value, const Tensor* grad) {
   auto* array = reinterpret_cast<PyArrayObject*>(tensor->array);
   const bool alike = dtype_of(array) == dtype_of(reinterpret_cast<PyArrayObject*>(grad->array));
   return alike && !(recording && tensor->requires_grad) ? shape_tuple(array) : nullptr;
+}
+
+// The positions of the arguments by name. False: one that is not known, or is there twice.
+bool place_keywords(Op* op, PyObject* const* values, PyObject* kwnames, PyObject** given) {
+  const Py_ssize_t total = PyTuple_GET_SIZE(op->names);
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); ++k) {
+    Py_ssize_t at = 0;  // names of parameters and of keywords are interned
+    while (at < total && PyTuple_GET_ITEM(op->names, at) != PyTuple_GET_ITEM(kwnames, k)) ++at;
+    if (at == total || given[at] != nullptr) return false;
+    given[at] = values[k];
+  }
+  return true;
 }
 
 // The options that the backward of a recorded call gets: those that were given. A new reference.
@@ -787,84 +475,16 @@ PyType_Slot op_slots[] = {
     {Py_tp_doc, const_cast<char*>("The call of an op.")},
     {0, nullptr}};
 
+}  // namespace
+
 PyType_Spec op_spec = {"extensor._native.OpBase", sizeof(Op), 0,
                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL |
                            Py_TPFLAGS_METHOD_DESCRIPTOR,
                        op_slots};
 
-// --- Module functions ---
-
-PyObject* register_classes(PyObject*, PyObject* args) {
-  PyObject *tensor, *node, *ops, *path;
-  if (!PyArg_ParseTuple(args, "O!O!O!U", &PyType_Type, &tensor, &PyType_Type, &node, &PyTuple_Type, &ops, &path))
-    return nullptr;
-  if (!PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(tensor), tensor_base) ||
-      !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(node), node_base)) {
-    PyErr_SetString(PyExc_TypeError, "[register_classes] the classes must derive from TensorBase and NodeBase");
-    return nullptr;
-  }
-  Py_XSETREF(tensor_type, reinterpret_cast<PyTypeObject*>(Py_NewRef(tensor)));
-  Py_XSETREF(node_type, reinterpret_cast<PyTypeObject*>(Py_NewRef(node)));
-  Py_XSETREF(package_path, Py_NewRef(path));
-  // A class made in Python does not inherit the fast calling convention (before Python 3.12).
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ops); ++i) {
-    auto* type = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(ops, i));
-    type->tp_vectorcall_offset = offsetof(Op, vectorcall);
-    type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
-    PyType_Modified(type);
-  }
-  Py_RETURN_NONE;
-}
-
-PyObject* is_recording(PyObject*, PyObject*) { return PyBool_FromLong(recording); }
-
-PyObject* exchange_recording(PyObject*, PyObject* on) {
-  const int wanted = PyObject_IsTrue(on);
-  if (wanted < 0) return nullptr;
-  const bool before = recording;
-  recording = wanted != 0;
-  return PyBool_FromLong(before);
-}
-
-PyObject* get_observer(PyObject*, PyObject*) { return Py_NewRef(observer == nullptr ? Py_None : observer); }
-
-PyObject* exchange_observer(PyObject*, PyObject* wanted) {
-  PyObject* before = observer == nullptr ? Py_NewRef(Py_None) : observer;
-  observer = wanted == Py_None ? nullptr : Py_NewRef(wanted);
-  return before;
-}
-
-PyObject* next_sequence(PyObject*, PyObject*) { return PyLong_FromLongLong(++last_sequence); }
-
-PyMethodDef functions[] = {
-    {"register_classes", register_classes, METH_VARARGS, "Tell the recorder the Python classes to make."},
-    {"is_recording", is_recording, METH_NOARGS, "Whether this thread records."},
-    {"exchange_recording", exchange_recording, METH_O, "Set whether this thread records; returns what it was."},
-    {"get_observer", get_observer, METH_NOARGS, "What sees every op call of this thread, or None."},
-    {"exchange_observer", exchange_observer, METH_O, "Set the observer of this thread; returns what it was."},
-    {"next_sequence", next_sequence, METH_NOARGS, "The next number in the order of recording."},
-    {nullptr, nullptr, 0, nullptr}};
-
-}  // namespace
-
-// Adds the classes and functions of the recorder to the module. False with a Python error set on failure.
-bool bind_recorder(PyObject* module) {
+bool prepare_calls() {
   name_call = PyUnicode_InternFromString("call");
-  last_axis = PyUnicode_InternFromString("last axis");
-  flat_axis = PyUnicode_InternFromString("flat axis");
-  any_number = PyUnicode_InternFromString("any number");
-  all_axes = PyUnicode_InternFromString("all axes");
-  tensor_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&tensor_spec));
-  node_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&node_spec));
-  PyObject* op_base = PyType_FromSpec(&op_spec);
-  if (name_call == nullptr || last_axis == nullptr || all_axes == nullptr || flat_axis == nullptr || any_number == nullptr || tensor_base == nullptr || node_base == nullptr || op_base == nullptr) return false;
-  return PyModule_AddObjectRef(module, "LAST_AXIS", last_axis) == 0 &&
-         PyModule_AddObjectRef(module, "FLAT_AXIS", flat_axis) == 0 &&
-         PyModule_AddObjectRef(module, "ANY_NUMBER", any_number) == 0 &&
-         PyModule_AddObjectRef(module, "ALL_AXES", all_axes) == 0 &&
-         PyModule_AddObjectRef(module, "TensorBase", reinterpret_cast<PyObject*>(tensor_base)) == 0 &&
-         PyModule_AddObjectRef(module, "NodeBase", reinterpret_cast<PyObject*>(node_base)) == 0 &&
-         PyModule_AddObjectRef(module, "OpBase", op_base) == 0 && PyModule_AddFunctions(module, functions) == 0;
+  return name_call != nullptr;
 }
 
-}  // namespace extensor
+}  // namespace extensor::recorder

@@ -1,0 +1,77 @@
+#include "bindings/recorder/attributes.hpp"
+
+namespace extensor::recorder {
+
+PyObject* last_axis = nullptr;
+PyObject* all_axes = nullptr;
+PyObject* flat_axis = nullptr;
+PyObject* any_number = nullptr;
+
+namespace {
+
+// An axis of a tensor with `ndim` of them, counted from the front; -1 if it is none.
+long axis_from_front(PyObject* value, int ndim) {
+  if (!PyLong_CheckExact(value)) return -1;
+  int overflow;
+  const long axis = PyLong_AsLongAndOverflow(value, &overflow);
+  if (overflow != 0 || axis < -ndim || axis >= ndim) return -1;
+  return axis < 0 ? axis + ndim : axis;
+}
+
+// What a kernel gets for the axes of its caller: None, an axis, or a tuple of them. nullptr without an error set: in doubt.
+PyObject* made_axes(PyObject* value, int ndim) {
+  const bool all = value == Py_None, single = PyLong_CheckExact(value);
+  if (!all && !single && !PyTuple_CheckExact(value)) return nullptr;
+  const Py_ssize_t count = all ? ndim : single ? 1 : PyTuple_GET_SIZE(value);
+  uint64_t seen = 0;
+  long axes[NPY_MAXDIMS];
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    if (i == NPY_MAXDIMS) return nullptr;
+    axes[i] = all ? long(i) : axis_from_front(single ? value : PyTuple_GET_ITEM(value, i), ndim);
+    if (axes[i] < 0 || seen >> axes[i] & 1) return nullptr;
+    seen |= uint64_t(1) << axes[i];
+  }
+  PyObject* made = PyTuple_New(count);
+  for (Py_ssize_t i = 0; made != nullptr && i < count; ++i) PyTuple_SET_ITEM(made, i, PyLong_FromLong(axes[i]));
+  return made;
+}
+
+struct Marker {
+  PyObject** place;
+  const char *name, *text;
+};
+constexpr Marker markers[] = {{&last_axis, "LAST_AXIS", "last axis"},
+                              {&all_axes, "ALL_AXES", "all axes"},
+                              {&flat_axis, "FLAT_AXIS", "flat axis"},
+                              {&any_number, "ANY_NUMBER", "any number"}};
+
+}  // namespace
+
+bool add_markers(PyObject* module) {
+  for (const Marker& marker : markers) {
+    *marker.place = PyUnicode_InternFromString(marker.text);
+    if (*marker.place == nullptr || PyModule_AddObjectRef(module, marker.name, *marker.place) < 0) return false;
+  }
+  return true;
+}
+
+PyObject* made_attribute(PyObject* value, PyObject* plain, int ndim) {
+  if (plain == last_axis || plain == all_axes || plain == flat_axis) {
+    if (ndim == 0) return nullptr;
+    if (plain == flat_axis && (value == nullptr || value == Py_None)) return Py_NewRef(Py_None);
+    if (plain == all_axes) return made_axes(value != nullptr ? value : Py_None, ndim);
+    const long axis = value != nullptr ? axis_from_front(value, ndim) : ndim - 1;
+    return axis < 0 ? nullptr : PyLong_FromLong(axis);
+  }
+  if (plain == any_number) {
+    if (value == nullptr || value == Py_None) return Py_NewRef(Py_None);
+    return PyFloat_CheckExact(value) || PyLong_CheckExact(value) ? Py_NewRef(value) : nullptr;
+  }
+  if (value == nullptr || value == plain) return Py_NewRef(plain);
+  // keepdims, the needs of a backward, the reduction of a loss
+  const bool alike = (PyBool_Check(plain) && PyBool_Check(value)) || (PyTuple_CheckExact(plain) && PyTuple_CheckExact(value)) ||
+                     (PyUnicode_CheckExact(plain) && PyUnicode_CheckExact(value));
+  return alike ? Py_NewRef(value) : nullptr;
+}
+
+}  // namespace extensor::recorder

@@ -1,0 +1,214 @@
+// Tensors and nodes: their fields, and the collector's view of them.
+#include "bindings/recorder/objects.hpp"
+
+#include <cstddef>
+
+#include <structmember.h>
+
+namespace extensor::recorder {
+
+PyTypeObject* tensor_type = nullptr;
+PyTypeObject* tensor_base = nullptr;
+PyTypeObject* node_type = nullptr;
+PyTypeObject* node_base = nullptr;
+PyObject* package_path = nullptr;
+long long last_sequence = 0;
+thread_local bool recording = true;
+thread_local PyObject* observer = nullptr;
+
+namespace {
+
+// --- Tensor ---
+
+PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"array", "requires_grad", "node", nullptr};
+  PyObject *array, *node = Py_None;
+  int requires_grad = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|pO", const_cast<char**>(names), &PyArray_Type, &array,
+                                   &requires_grad, &node))
+    return nullptr;
+  auto* self = reinterpret_cast<Tensor*>(type->tp_alloc(type, 0));
+  if (self == nullptr) return nullptr;
+  self->array = Py_NewRef(array);
+  self->grad = Py_NewRef(Py_None);
+  self->node = Py_NewRef(node);
+  self->requires_grad = static_cast<char>(requires_grad);
+  return reinterpret_cast<PyObject*>(self);
+}
+
+int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
+  auto* self = reinterpret_cast<Tensor*>(object);
+  Py_VISIT(Py_TYPE(object));
+  Py_VISIT(self->array);
+  Py_VISIT(self->grad);
+  Py_VISIT(self->node);
+  return 0;
+}
+
+int tensor_clear(PyObject* object) {
+  auto* self = reinterpret_cast<Tensor*>(object);
+  Py_CLEAR(self->array);
+  Py_CLEAR(self->grad);
+  Py_CLEAR(self->node);
+  return 0;
+}
+
+void tensor_dealloc(PyObject* object) {
+  PyObject_GC_UnTrack(object);
+  Py_TRASHCAN_BEGIN(object, tensor_dealloc)  // a chain of 100,000 operations is freed without recursion
+  PyTypeObject* type = Py_TYPE(object);
+  if (reinterpret_cast<Tensor*>(object)->weakrefs != nullptr) PyObject_ClearWeakRefs(object);
+  tensor_clear(object);
+  type->tp_free(object);
+  Py_DECREF(type);
+  Py_TRASHCAN_END
+}
+
+PyMemberDef tensor_members[] = {
+    {"_array", T_OBJECT_EX, offsetof(Tensor, array), 0, nullptr},
+    {"_grad", T_OBJECT, offsetof(Tensor, grad), 0, nullptr},
+    {"_node", T_OBJECT, offsetof(Tensor, node), 0, nullptr},
+    {"_requires_grad", T_BOOL, offsetof(Tensor, requires_grad), 0, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(Tensor, weakrefs), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+
+PyType_Slot tensor_slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(tensor_new)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(tensor_dealloc)},
+    {Py_tp_traverse, reinterpret_cast<void*>(tensor_traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(tensor_clear)},
+    {Py_tp_members, tensor_members},
+    {Py_tp_doc, const_cast<char*>("The fields of a tensor.")},
+    {0, nullptr}};
+
+// --- Node ---
+
+bool is_our_code(PyCodeObject* code) {
+  return package_path != nullptr && PyUnicode_Tailmatch(code->co_filename, package_path, 0, PY_SSIZE_T_MAX, -1) == 1;
+}
+
+// Where the user's code is: the innermost frame outside this package. Which line that is, is asked later or never.
+void remember_caller(Node* node) {
+  PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
+  while (frame != nullptr) {
+    PyCodeObject* code = PyFrame_GetCode(frame);
+    if (!is_our_code(code)) {
+      node->code = reinterpret_cast<PyObject*>(code);
+      node->instruction = PyFrame_GetLasti(frame);
+      Py_DECREF(frame);
+      return;
+    }
+    Py_DECREF(code);
+    PyFrameObject* back = PyFrame_GetBack(frame);
+    Py_DECREF(frame);
+    frame = back;
+  }
+}
+
+PyObject* node_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"op", "edges", "saved", "options", nullptr};
+  PyObject *op, *edges, *saved, *options = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|O", const_cast<char**>(names), &op, &edges, &saved, &options))
+    return nullptr;
+  return reinterpret_cast<PyObject*>(make_node(type, op, edges, saved, options));
+}
+
+int node_traverse(PyObject* object, visitproc visit, void* arg) {
+  auto* self = reinterpret_cast<Node*>(object);
+  Py_VISIT(Py_TYPE(object));
+  Py_VISIT(self->op);
+  Py_VISIT(self->edges);
+  Py_VISIT(self->saved);
+  Py_VISIT(self->options);
+  Py_VISIT(self->casts);
+  Py_VISIT(self->outputs);
+  Py_VISIT(self->shapes);
+  Py_VISIT(self->shape);
+  Py_VISIT(self->code);
+  return 0;
+}
+
+int node_clear(PyObject* object) {
+  auto* self = reinterpret_cast<Node*>(object);
+  Py_CLEAR(self->op);
+  Py_CLEAR(self->edges);
+  Py_CLEAR(self->saved);
+  Py_CLEAR(self->options);
+  Py_CLEAR(self->casts);
+  Py_CLEAR(self->outputs);
+  Py_CLEAR(self->shapes);
+  Py_CLEAR(self->shape);
+  Py_CLEAR(self->code);
+  return 0;
+}
+
+void node_dealloc(PyObject* object) {
+  PyObject_GC_UnTrack(object);
+  Py_TRASHCAN_BEGIN(object, node_dealloc)
+  PyTypeObject* type = Py_TYPE(object);
+  if (reinterpret_cast<Node*>(object)->weakrefs != nullptr) PyObject_ClearWeakRefs(object);
+  node_clear(object);
+  type->tp_free(object);
+  Py_DECREF(type);
+  Py_TRASHCAN_END
+}
+
+PyMemberDef node_members[] = {
+    {"op", T_OBJECT, offsetof(Node, op), 0, nullptr},
+    {"edges", T_OBJECT, offsetof(Node, edges), 0, nullptr},
+    {"saved", T_OBJECT, offsetof(Node, saved), 0, nullptr},
+    {"options", T_OBJECT, offsetof(Node, options), 0, nullptr},
+    {"casts", T_OBJECT, offsetof(Node, casts), 0, nullptr},
+    {"outputs", T_OBJECT, offsetof(Node, outputs), 0, nullptr},
+    {"shapes", T_OBJECT, offsetof(Node, shapes), 0, nullptr},
+    {"shape", T_OBJECT, offsetof(Node, shape), 0, nullptr},
+    {"code", T_OBJECT, offsetof(Node, code), READONLY, nullptr},
+    {"instruction", T_INT, offsetof(Node, instruction), READONLY, nullptr},
+    {"sequence", T_LONGLONG, offsetof(Node, sequence), READONLY, nullptr},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(Node, weakrefs), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+
+PyType_Slot node_slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(node_new)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)},
+    {Py_tp_traverse, reinterpret_cast<void*>(node_traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(node_clear)},
+    {Py_tp_members, node_members},
+    {Py_tp_doc, const_cast<char*>("The fields of a recorded call.")},
+    {0, nullptr}};
+
+}  // namespace
+
+PyType_Spec tensor_spec = {"extensor._native.TensorBase", sizeof(Tensor), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, tensor_slots};
+
+PyType_Spec node_spec = {"extensor._native.NodeBase", sizeof(Node), 0,
+                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, node_slots};
+
+PyObject* make_tensor(PyObject* array, bool requires_grad, PyObject* node) {
+  auto* self = reinterpret_cast<Tensor*>(tensor_type->tp_alloc(tensor_type, 0));
+  if (self == nullptr) {
+    Py_DECREF(array);
+    Py_XDECREF(node);
+    return nullptr;
+  }
+  self->array = array;
+  self->grad = Py_NewRef(Py_None);
+  self->node = node != nullptr ? node : Py_NewRef(Py_None);
+  self->requires_grad = requires_grad;
+  return reinterpret_cast<PyObject*>(self);
+}
+
+Node* make_node(PyTypeObject* type, PyObject* op, PyObject* edges, PyObject* saved, PyObject* options) {
+  auto* self = reinterpret_cast<Node*>(type->tp_alloc(type, 0));
+  if (self == nullptr) return nullptr;
+  self->op = Py_NewRef(op);
+  self->edges = Py_NewRef(edges);
+  self->saved = Py_NewRef(saved);
+  self->options = Py_NewRef(options);
+  self->sequence = ++last_sequence;
+  remember_caller(self);
+  return self;
+}
+
+}  // namespace extensor::recorder

@@ -1,0 +1,85 @@
+// The objects that one small operation touches: the tensor's fields, the recorder's node, and the call of an op.
+//
+// A Python subclass gives each its behaviour (extensor.tensor.ExTensor, extensor.graph.Node, extensor.graph.Op); what
+// lives here is what a call costs. An op whose function is "check, then one elementwise kernel" is run here from
+// end to end when its arguments are plain: float32 or float64 tensors and numbers. An op that hands its tensors to one other
+// kernel is run here too when it is called with tensors, axes and flags: that kernel answers NotImplemented to whatever it
+// does not know to be right. Everything else goes to the Python method `call`, which is the definition.
+// src/extensor/_pure.py has the same classes in Python.
+#include <cstddef>
+
+#include "bindings/recorder/attributes.hpp"
+#include "bindings/recorder/objects.hpp"
+
+namespace extensor {
+namespace recorder {
+namespace {
+
+PyObject* register_classes(PyObject*, PyObject* args) {
+  PyObject *tensor, *node, *ops, *path;
+  if (!PyArg_ParseTuple(args, "O!O!O!U", &PyType_Type, &tensor, &PyType_Type, &node, &PyTuple_Type, &ops, &path))
+    return nullptr;
+  if (!PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(tensor), tensor_base) ||
+      !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(node), node_base)) {
+    PyErr_SetString(PyExc_TypeError, "[register_classes] the classes must derive from TensorBase and NodeBase");
+    return nullptr;
+  }
+  Py_XSETREF(tensor_type, reinterpret_cast<PyTypeObject*>(Py_NewRef(tensor)));
+  Py_XSETREF(node_type, reinterpret_cast<PyTypeObject*>(Py_NewRef(node)));
+  Py_XSETREF(package_path, Py_NewRef(path));
+  // A class made in Python does not inherit the fast calling convention (before Python 3.12).
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ops); ++i) {
+    auto* type = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(ops, i));
+    type->tp_vectorcall_offset = offsetof(Op, vectorcall);
+    type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
+    PyType_Modified(type);
+  }
+  Py_RETURN_NONE;
+}
+
+PyObject* is_recording(PyObject*, PyObject*) { return PyBool_FromLong(recording); }
+
+PyObject* exchange_recording(PyObject*, PyObject* on) {
+  const int wanted = PyObject_IsTrue(on);
+  if (wanted < 0) return nullptr;
+  const bool before = recording;
+  recording = wanted != 0;
+  return PyBool_FromLong(before);
+}
+
+PyObject* get_observer(PyObject*, PyObject*) { return Py_NewRef(observer == nullptr ? Py_None : observer); }
+
+PyObject* exchange_observer(PyObject*, PyObject* wanted) {
+  PyObject* before = observer == nullptr ? Py_NewRef(Py_None) : observer;
+  observer = wanted == Py_None ? nullptr : Py_NewRef(wanted);
+  return before;
+}
+
+PyObject* next_sequence(PyObject*, PyObject*) { return PyLong_FromLongLong(++last_sequence); }
+
+PyMethodDef functions[] = {
+    {"register_classes", register_classes, METH_VARARGS, "Tell the recorder the Python classes to make."},
+    {"is_recording", is_recording, METH_NOARGS, "Whether this thread records."},
+    {"exchange_recording", exchange_recording, METH_O, "Set whether this thread records; returns what it was."},
+    {"get_observer", get_observer, METH_NOARGS, "What sees every op call of this thread, or None."},
+    {"exchange_observer", exchange_observer, METH_O, "Set the observer of this thread; returns what it was."},
+    {"next_sequence", next_sequence, METH_NOARGS, "The next number in the order of recording."},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+}  // namespace recorder
+
+// Adds the classes and functions of the recorder to the module. False with a Python error set on failure.
+bool bind_recorder(PyObject* module) {
+  using namespace recorder;
+  if (!add_markers(module) || !prepare_calls()) return false;
+  tensor_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&tensor_spec));
+  node_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&node_spec));
+  PyObject* op_base = PyType_FromSpec(&op_spec);
+  if (tensor_base == nullptr || node_base == nullptr || op_base == nullptr) return false;
+  return PyModule_AddObjectRef(module, "TensorBase", reinterpret_cast<PyObject*>(tensor_base)) == 0 &&
+         PyModule_AddObjectRef(module, "NodeBase", reinterpret_cast<PyObject*>(node_base)) == 0 &&
+         PyModule_AddObjectRef(module, "OpBase", op_base) == 0 && PyModule_AddFunctions(module, functions) == 0;
+}
+
+}  // namespace extensor
