@@ -180,3 +180,16 @@ def test_powers_by_a_number(exponent):
     mixed[::2] = 1.75  # a lane does not see its neighbours
     found = et.power(et.tensor(x), et.tensor(mixed)).numpy()
     np.testing.assert_array_equal(found[1::2], et.power(et.tensor(x), exponent).numpy()[1::2])
+
+
+def test_only_operands_are_stretched():
+    x, alpha = et.tensor(X[:, :3, :3]), et.tensor(X[0, 0, :3])
+    channels = X[0, 0, :3].reshape(3, 1)
+    assert (
+        et.prelu(x, alpha).tolist()
+        == np.where(X[:, :3, :3] > 0, X[:, :3, :3], channels * X[:, :3, :3]).tolist()
+    )
+    with pytest.raises(ValueError, match=r"^\[relu_backward\] grad_output"):
+        et.relu_backward(et.ones((1, 5)), et.tensor(X[0]))
+    transposed = et.tensor(X[0]).T
+    assert et.relu_backward(transposed, transposed).tolist() == np.where(X[0].T > 0, X[0].T, 0).tolist()

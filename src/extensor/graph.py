@@ -430,7 +430,13 @@ def _run_natively(op: Op, rule: Rule) -> None:
         and not rule.returns_list
     ):
         op.run_natively(
-            op.__name__, True, tuple(kept), tuple(tensors.index(t) for t in rule.targets), scalars, None
+            op.__name__,
+            True,
+            _broadcasts(op.fn),
+            tuple(kept),
+            tuple(tensors.index(t) for t in rule.targets),
+            scalars,
+            None,
         )
 
 
@@ -445,6 +451,11 @@ def _run_directly(op: Any, records: bool, kept: Any, targets: Any, names: Any, r
 
 def _parameter_names(fn: Callable[..., Any]) -> tuple[str, ...]:
     return fn.__code__.co_varnames[: fn.__code__.co_argcount + fn.__code__.co_kwonlyargcount]
+
+
+def _broadcasts(fn: Callable[..., Any]) -> bool:
+    """Whether a function stretches its operands to one shape: it calls them ``a`` and ``b``."""
+    return _parameter_names(fn)[:2] == ("a", "b")
 
 
 def _defaults(fn: Callable[..., Any]) -> dict[str, Any]:
@@ -628,7 +639,7 @@ class Fused(OpBase):
         if plain is not None:
             _run_directly(self, False, (), (), _parameter_names(fn), results)
         elif scalars is not None:
-            self.run_natively(self.__name__, False, (), (), scalars, results)
+            self.run_natively(self.__name__, False, False, (), (), scalars, results)
 
     @property
     def signature(self) -> inspect.Signature:
@@ -662,7 +673,7 @@ class Undifferentiated(OpBase):
         if plain is not None:
             _run_directly(self, False, (), (), _parameter_names(fn), None)
         else:
-            self.run_natively(self.__name__, False, (), (), (), None)
+            self.run_natively(self.__name__, False, _broadcasts(fn), (), (), (), None)
 
 
 @overload

@@ -88,6 +88,7 @@ def test_state_dict(make: Callable[[], nn.Module], expected: dict[str, tuple[int
     ],
 )  # fmt: skip
 def test_uniform_start(make: Callable[[], nn.Module], bounds: dict[str, float]) -> None:
+    et.seed(0)  # else it depends on the tests before this one
     state = make().state_dict()
     for name, bound in bounds.items():
         values = state[name].numpy()
@@ -97,6 +98,7 @@ def test_uniform_start(make: Callable[[], nn.Module], bounds: dict[str, float]) 
 
 
 def test_other_starts() -> None:
+    et.seed(0)
     weight = nn.Embedding(200, 100, padding_idx=-1).weight.numpy()
     assert abs(weight.std() - 1) < 0.02
     assert not weight[-1].any()

@@ -47,6 +47,7 @@ struct Op {
   const ElementwiseKernel* kernel;  // nullptr: always the Python method
   double scalars[max_elementwise_scalars];
   bool records;  // false for a fused backward: where it must be recorded, Python does it
+  bool broadcasts;  // whether operands of different shapes are stretched
   int kept_count;
   Kept kept[max_kept];
   int target_count;

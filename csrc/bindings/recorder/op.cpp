@@ -40,7 +40,7 @@ struct Operands {
   PyArrayObject* first = nullptr;
   DType dtype = DType::other;
   bool requires_grad = false;
-  bool flat = true;
+  bool flat = true, alike = true;
 };
 
 bool same_shape(PyArrayObject* a, PyArrayObject* b) {
@@ -64,8 +64,8 @@ bool read_number(PyObject* arg, double& number) {
   return overflow == 0 && whole >= -max_exact_integer && whole <= max_exact_integer;
 }
 
-// Tensors of one dtype, float32 or float64, and for an op of two operands also a number. `flat` says that they are dense
-// and of one shape.
+// Tensors of one dtype, float32 or float64, and for an op of two operands also a number. `flat` says that they are dense,
+// `alike` that they are of one shape.
 bool take_operands(PyObject* const* args, int count, Operands& ops) {
   for (int i = 0; i < count; ++i) {
     PyObject* arg = args[i];
@@ -84,7 +84,7 @@ bool take_operands(PyObject* const* args, int count, Operands& ops) {
       } else if (dtype != ops.dtype) {
         return false;
       } else {
-        ops.flat = ops.flat && same_shape(ops.first, array);
+        ops.alike = ops.alike && same_shape(ops.first, array);
       }
       ops.tensors[i] = tensor;
       ops.values[i] = tensor->array;
@@ -302,7 +302,8 @@ PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, Py
   if (recorded && !op->records) return call_in_python(self, args, nargsf, kwnames);
 
   const ElementwiseKernel& kernel = *op->kernel;
-  if (!operands.flat) {
+  if (!operands.alike && !op->broadcasts) return call_in_python(self, args, nargsf, kwnames);
+  if (!operands.flat || !operands.alike) {
     PyObject* output = kernel.outputs == 1 ? run_elementwise(kernel, operands.values, op->scalars) : not_covered();
     if (output == nullptr) return nullptr;
     if (output != Py_NotImplemented) return made_result(op, args, operands, output, recorded);
@@ -400,14 +401,14 @@ bool read_plan(Op* self, PyObject* kept, PyObject* targets, int inputs) {
   return true;
 }
 
-// run_natively(kernel, records, kept, targets, scalars, results) -> bool
+// run_natively(kernel, records, broadcasts, kept, targets, scalars, results) -> bool
 // kept: ("argument" | "shape" | "output", index) per positional parameter of the backward, after grad_output.
 PyObject* op_run_natively(PyObject* object, PyObject* args) {
   auto* self = reinterpret_cast<Op*>(object);
   const char* name;
-  int records;
+  int records, broadcasts;
   PyObject *kept, *targets, *scalars, *results;
-  if (!PyArg_ParseTuple(args, "spO!O!O!O", &name, &records, &PyTuple_Type, &kept, &PyTuple_Type, &targets,
+  if (!PyArg_ParseTuple(args, "sppO!O!O!O", &name, &records, &broadcasts, &PyTuple_Type, &kept, &PyTuple_Type, &targets,
                         &PyTuple_Type, &scalars, &results))
     return nullptr;
   const ElementwiseKernel* kernel = find_elementwise(name);
@@ -424,6 +425,7 @@ PyObject* op_run_natively(PyObject* object, PyObject* args) {
   }
   self->records = records != 0;
   Py_XSETREF(self->results, results == Py_None ? nullptr : Py_NewRef(results));
+  self->broadcasts = broadcasts != 0;
   self->kernel = kernel;
   Py_RETURN_TRUE;
 }
