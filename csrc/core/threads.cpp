@@ -25,7 +25,9 @@ constexpr double shared_work_ns = 60e3;
 // holds up the others for little.
 constexpr double chunk_ns = 20e3;
 constexpr int max_threads = 256;
-constexpr auto spin_time = std::chrono::microseconds(40);
+// How long a worker looks for more work before it sleeps. Longer than the gaps between the shared parts of a training
+// step: a core that sleeps in a virtual machine wakes up too late for the next one.
+constexpr auto spin_time = std::chrono::microseconds(200);
 
 inline void pause_briefly() {
 #if defined(__x86_64__) || defined(__i386__)
