@@ -25,12 +25,13 @@ def along_axis(shape, indices, axis):
 
 def added_at(start, key, values):
     """``start`` plus ``values`` at ``key``; positions that repeat accumulate."""
+    if not any(isinstance(part, np.ndarray) for part in key):  # slices never repeat
+        total = start.copy(order="C")
+        total[key] += values
+        return total
     wide = np.float64 if start.dtype == np.float32 else start.dtype
     total = start.astype(wide)
-    if any(isinstance(part, np.ndarray) for part in key):
-        np.add.at(total, key, values.astype(wide))
-    else:
-        total[key] += values
+    np.add.at(total, key, values.astype(wide))
     return total.astype(start.dtype, copy=False)
 
 
