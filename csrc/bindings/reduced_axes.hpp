@@ -36,6 +36,7 @@ inline bool find_layout(int ndim, const npy_intp* shape, uint64_t reduced, Reduc
   layout = ReduceLayout();
   int next = 0;
   if (groups == 3 && kinds[0]) {
+    if (lengths[0] == 0) lengths[0] = 1, lengths[2] = 0;  // no pieces is one without elements
     layout.pieces = lengths[0], layout.outer = lengths[1], layout.length = lengths[2];
     layout.piece_stride = lengths[1] * lengths[2], layout.outer_stride = lengths[2];
     return true;

@@ -394,3 +394,20 @@ def test_the_same_bits_on_any_number_of_threads(
             threads(count)
             results.append(NATIVE[kind](x, axes, False, *options(kind)[0]).tobytes())
         assert len(set(results)) == 1
+
+
+@pytest.mark.parametrize("shape", [(0, 4, 5), (3, 4, 0), (0, 4, 0), (3, 0, 5), (0, 4), (4, 0), (0,)])
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "variance", "std", "logsumexp"])
+def test_nothing_to_reduce(name, shape):
+    x = np.zeros(shape, np.float32)
+    ddof = (0,) if name in ("variance", "std") else ()
+    for axes in [(0,), (len(shape) - 1,), tuple(range(len(shape))), (0, 2)[: len(shape) - 1] or (0,)]:
+        expected = KERNELS[name].reference
+        with np.errstate(all="ignore"):
+            want = expected(x, axes, False, *ddof)
+        np.testing.assert_array_equal(NATIVE[name](x, axes, False, *ddof), want)
+
+
+def test_nothing_to_add_to_a_shape():
+    found = NATIVE["sum_to_shape"](np.zeros((0, 4, 5), np.float32), (1, 4, 1))
+    np.testing.assert_array_equal(found, np.zeros((1, 4, 1), np.float32))
