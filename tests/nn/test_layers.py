@@ -88,7 +88,6 @@ def test_state_dict(make: Callable[[], nn.Module], expected: dict[str, tuple[int
     ],
 )  # fmt: skip
 def test_uniform_start(make: Callable[[], nn.Module], bounds: dict[str, float]) -> None:
-    et.seed(0)  # else it depends on the tests before this one
     state = make().state_dict()
     for name, bound in bounds.items():
         values = state[name].numpy()
