@@ -21,7 +21,7 @@ from models import torch_gpt, torch_lenet
 
 import extensor as et
 from extensor.bench import table
-from extensor.cli.train import _setup, _trainer
+from extensor.cli.train import make_trainer, set_up
 from extensor.train.recipes import RECIPES, Setup
 
 
@@ -34,9 +34,9 @@ class Outcome(NamedTuple):
 
 
 def ours(recipe: str, data: Path, seed: int, epochs: int | None, steps: int | None) -> Outcome:
-    setup = _setup(recipe, data, seed, epochs, steps, {})
+    setup = set_up(recipe, data, seed, epochs, steps, {})
     with tempfile.TemporaryDirectory() as folder:
-        trainer = _trainer(setup, Path(folder) / "run", recipe, False, epochs, steps)
+        trainer = make_trainer(setup, Path(folder) / "run", recipe, False, epochs, steps)
         start = time.perf_counter()
         history = trainer.fit(setup.train, epochs=epochs, steps=steps, validation=setup.validation)
         seconds = time.perf_counter() - start
@@ -44,7 +44,7 @@ def ours(recipe: str, data: Path, seed: int, epochs: int | None, steps: int | No
 
 
 def theirs(torch: Any, recipe: str, data: Path, seed: int, epochs: int | None, steps: int | None) -> Outcome:
-    setup = _setup(recipe, data, seed, epochs, steps, {})
+    setup = set_up(recipe, data, seed, epochs, steps, {})
     network = torch_lenet(torch) if recipe == "lenet" else torch_gpt(torch, bias=False)
     network.load_state_dict({name: torch.tensor(v.numpy()) for name, v in setup.model.state_dict().items()})
     optimizer, schedule = torch_optimizer(torch, recipe, network, setup, len_of(setup, epochs, steps))

@@ -16,7 +16,7 @@ from ..testing.verifier import verify as verify_pairs
 from ..train import FolderInUseError, Trainer
 from ..train.recipes import RECIPES, Setup
 
-__all__ = ["command"]
+__all__ = ["command", "make_trainer", "set_up"]
 
 
 def _line(name: str) -> str:
@@ -113,10 +113,10 @@ def command(
         epochs, steps = chosen.epochs, chosen.steps
     try:
         seed_layers(seed)
-        setup = _setup(recipe, data, seed, epochs, steps, named)
+        setup = set_up(recipe, data, seed, epochs, steps, named)
         for note in setup.notes:
             click.echo(note, err=True)
-        history = _trainer(setup, folder, recipe, tensorboard, epochs, steps).fit(
+        history = make_trainer(setup, folder, recipe, tensorboard, epochs, steps).fit(
             setup.train, epochs=epochs, steps=steps, validation=setup.validation, resume=resume
         )
     except FileExistsError as error:
@@ -133,7 +133,7 @@ def command(
     _report(setup, folder)
 
 
-def _setup(
+def set_up(
     recipe: str, path: Path | None, seed: int, epochs: int | None, steps: int | None, named: dict[str, Any]
 ) -> Setup:
     """The recipe, told how many steps its schedule has."""
@@ -143,9 +143,10 @@ def _setup(
     return build(path, seed, steps, **named)
 
 
-def _trainer(
+def make_trainer(
     setup: Setup, folder: Path, recipe: str, tensorboard: bool, epochs: int | None, steps: int | None
 ) -> Trainer:
+    """The trainer of a run in its folder; it logs often enough for a picture."""
     total = steps if steps is not None else (epochs or 1) * len(setup.train)
     return Trainer(
         setup.model, setup.optimizer, setup.loss, schedule=setup.schedule, metrics=setup.metrics, clip_norm=setup.clip_norm,
