@@ -5,6 +5,7 @@
 
 #include "core/dtype.hpp"
 #include "kernels/conv/maps.hpp"
+#include "kernels/conv/winograd.hpp"
 #include "kernels/matmul/matmul.hpp"
 
 namespace extensor {
@@ -49,9 +50,13 @@ Direction backward_direction(const ConvShape& s, int d, int64_t phase) {
   return out;
 }
 
-void run(const ConvMap<float>& map) { EXTENSOR_SELECT(conv_table)().map32(map); }
+void run(const ConvMap<float>& map) {
+  if (!EXTENSOR_SELECT(winograd_table)().map(map)) EXTENSOR_SELECT(conv_table)().map32(map);
+}
 void run(const ConvMap<double>& map) { EXTENSOR_SELECT(conv_table)().map64(map); }
-void run(const ConvWeightMap<float>& map) { EXTENSOR_SELECT(conv_weight_table)().map32(map); }
+void run(const ConvWeightMap<float>& map) {
+  if (!EXTENSOR_SELECT(winograd_table)().weight_map(map)) EXTENSOR_SELECT(conv_weight_table)().map32(map);
+}
 void run(const ConvWeightMap<double>& map) { EXTENSOR_SELECT(conv_weight_table)().map64(map); }
 
 // A kernel of one element that looks at every pixel once: a plain matrix product for every image.

@@ -1,0 +1,164 @@
+// Convolution by Winograd's method, from a source to an output: the forward pass and the gradient of the input.
+//
+//   1. transform the weight: for each of 36 points a matrix [inputs, outputs]
+//   2. for each block of tiles (winograd_tiles.hpp):
+//      a. copy what its units see, channels into lanes; transform it: for each point a matrix [tiles, inputs]
+//      b. for each point: products[tiles, outputs] = tiles @ weight
+//      c. transform the products to outputs, add the bias; copy them to where they belong, pixels into lanes
+//   3. images that hold a value that is not finite, or too large, are convolved again, directly
+//
+// An element of the output is always the same chain of operations, so the bits do not depend on how the work is cut.
+// Compiled once per instruction set.
+#include "core/threads.hpp"
+#include "kernels/conv/winograd.hpp"
+#include "kernels/conv/winograd_tiles.hpp"
+#include "kernels/conv/winograd_weight.hpp"
+
+namespace extensor::EXTENSOR_ISA {
+namespace {
+
+// Three neighbouring positions, forwards or backwards, one output after the other.
+bool suits(const ConvAxis& axis) {
+  return axis.step == 1 && axis.out_step == 1 && axis.taps == winograd_taps && axis.shift[1] - axis.shift[0] == axis.shift[2] - axis.shift[1] &&
+         (axis.shift[1] - axis.shift[0] == 1 || axis.shift[1] - axis.shift[0] == -1);
+}
+
+// weight[point, input, output], in lanes of outputs; computed in float64 and rounded once. False if a value is not
+// finite or too large.
+bool transform_weight(const ConvMap<float>& m, int64_t outputs, int64_t distance, float* to) {
+  constexpr int lanes = Doubles::lanes;
+  const int64_t first_row = least_shift(m.rows), first_column = least_shift(m.columns);
+  bool fine = true;
+  for (int64_t c = 0; c < m.inputs; ++c) {
+    for (int64_t o = 0; o < outputs; o += lanes) {
+      Doubles taps[3][3], points[winograd_points][winograd_points];
+      for (int64_t p = 0; p < 3; ++p) {
+        for (int64_t q = 0; q < 3; ++q) {
+          const float* from = m.weight + c * m.weight_input + m.rows.element[p] * m.weight_row + m.columns.element[q];
+          double lane[lanes];
+          for (int64_t i = 0; i < lanes; ++i) {
+            lane[i] = o + i < m.outputs ? double(from[(o + i) * m.weight_output]) : 0;
+            fine = fine && lane[i] < largest_input && lane[i] > -largest_input;
+          }
+          taps[m.rows.shift[p] - first_row][m.columns.shift[q] - first_column] = load(lane);
+        }
+      }
+      transform_square(taps, points, TapTransform());
+      float* target = to + c * outputs + o;
+      for (int i = 0; i < winograd_points; ++i)
+        for (int j = 0; j < winograd_points; ++j, target += distance)
+          store_as(target, points[i][j] * (point_factors[i] * point_factors[j]));
+    }
+  }
+  return fine;
+}
+
+// pixels[vector of outputs, row, column, lane] of a unit, from the products of its tiles.
+void transform_back(const TilePlan& plan, const float* products, int64_t outputs, int64_t distance, const float* bias, float* pixels) {
+  constexpr int lanes = Floats::lanes;
+  const int64_t width = plan.across * winograd_outputs;
+  for (int64_t o = 0; o < outputs; o += lanes) {
+    const Floats added = bias ? load(bias + o) : Floats(0.0);
+    for (int64_t tile = 0; tile < plan.unit_tiles; ++tile) {
+      Floats points[winograd_points][winograd_points], square[winograd_outputs][winograd_outputs];
+      const float* from = products + tile * outputs + o;
+      for (int i = 0; i < winograd_points; ++i)
+        for (int j = 0; j < winograd_points; ++j, from += distance) points[i][j] = load(from);
+      transform_square(points, square, ProductTransform());
+      float* to = pixels + (tile / plan.across * winograd_outputs * width + tile % plan.across * winograd_outputs) * lanes;
+      for (int i = 0; i < winograd_outputs; ++i)
+        for (int j = 0; j < winograd_outputs; ++j) store(to + (i * width + j) * lanes, square[i][j] + added);
+    }
+    pixels += plan.unit_tiles * winograd_outputs * winograd_outputs * lanes;
+  }
+}
+
+// The pixels of a unit to out[output, first_row.., :].
+void store_unit(const TilePlan& plan, int64_t unit, const float* pixels, int64_t outputs, float* out, int64_t plane) {
+  constexpr int lanes = Floats::lanes, strip = part_lanes<float>;
+  const int64_t width = plan.across * winograd_outputs;
+  const bool whole = width == plan.columns;  // rows without a rest are one long row
+  const int64_t lines = whole ? 1 : plan.unit_rows(unit), length = whole ? plan.unit_rows(unit) * width : plan.columns;
+  for (int64_t o = 0; o < outputs; ++o) {
+    if (o > 0 && o % lanes == 0) pixels += plan.unit_tiles * winograd_outputs * winograd_outputs * lanes;
+    if (o % strip != 0) continue;
+    const int channels = int(min_of(strip, outputs - o));
+    for (int64_t line = 0; line < lines; ++line) {
+      float* to = out + o * plane + (plan.first_row(unit) + line) * plan.columns;
+      for (int64_t x = 0; x < length; x += lanes) {
+        const int count = int(min_of(lanes, length - x));
+        const float* rows[lanes];
+        for (int i = 0; i < lanes; ++i) rows[i] = pixels + (line * width + x + (i < count ? i : 0)) * lanes;
+        Floats strips[strip];
+        load_transposed(rows, o % lanes, strips);
+        for (int i = 0; i < channels; ++i) store_first(to + i * plane + x, strips[i], count);
+      }
+    }
+  }
+}
+
+bool winograd_map(const ConvMap<float>& m) {
+  if (!suits(m.rows) || !suits(m.columns) || m.groups != 1 || m.images == 0) return false;
+  if (!pays(m.inputs, m.outputs, m.rows.count, m.columns.count)) return false;
+  const int64_t inputs = whole_vectors(m.inputs), outputs = whole_vectors(m.outputs);
+  const TilePlan plan(m.images, m.rows.count, m.columns.count, inputs + outputs);
+  const int64_t weight_distance = point_distance(m.inputs, outputs);
+  Scratch<float> weight(winograd_products * weight_distance);
+  if (!transform_weight(m, outputs, weight_distance, weight.data())) return false;
+  Scratch<float> bias(outputs);
+  for (int64_t o = 0; o < outputs; ++o) bias.data()[o] = m.bias && o < m.outputs ? m.bias[o] : 0;
+
+  const int64_t tiles = ceil_div(plan.together * plan.unit_tiles, 4) * 4;
+  const int64_t seen_distance = point_distance(tiles, inputs), product_distance = point_distance(tiles, outputs);
+  Region region{0, least_shift(m.columns), plan.band * winograd_outputs + 2, plan.across * winograd_outputs + 2};
+  const int64_t unit_pixels = plan.unit_tiles * winograd_outputs * winograd_outputs;
+  const int64_t room = max_of(region.rows * region.columns * inputs, unit_pixels * outputs);
+  const int64_t source_image = m.inputs * m.rows.source * m.columns.source, plane = m.out_height * m.out_width;
+
+  Scratch<uint8_t> fine(plan.units);
+  const double ns = 500 + winograd_ns(m.inputs, m.outputs) * double(plan.together * plan.unit_tiles);
+  parallel_for(plan.blocks, ns, [&](int64_t begin, int64_t end) {
+    Scratch<float> pixels(room), seen(winograd_products * seen_distance), products(winograd_products * product_distance);
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t first = block * plan.together, stop = min_of(plan.units, first + plan.together);
+      for (int64_t unit = first; unit < stop; ++unit) {
+        Region part = region;
+        part.first_row = plan.first_row(unit) + least_shift(m.rows);
+        fine.data()[unit] = copy_region(m.source + plan.image(unit) * source_image, m.inputs, m.rows.source,
+                                        m.columns.source, part, pixels.data());
+        transform_tiles<6>(plan, region, inputs, pixels.data(), seen_distance,
+                           seen.data() + (unit - first) * plan.unit_tiles * inputs, InputTransform());
+      }
+      for (int point = 0; point < winograd_products; ++point) {
+        float* to = products.data() + point * product_distance;
+        const PointProduct product{m.inputs, seen.data() + point * seen_distance, inputs, 1,
+                                   weight.data() + point * weight_distance, outputs};
+        multiply_point(product, (stop - first) * plan.unit_tiles, outputs,
+                       [&](int64_t row, int64_t column, Floats sums) EXTENSOR_INLINE_LAMBDA { store(to + row * outputs + column, sums); });
+      }
+      for (int64_t unit = first; unit < stop; ++unit) {
+        transform_back(plan, products.data() + (unit - first) * plan.unit_tiles * outputs, outputs, product_distance,
+                       bias.data(), pixels.data());
+        store_unit(plan, unit, pixels.data(), m.outputs, m.out + plan.image(unit) * m.outputs * plane, plane);
+      }
+    }
+  });
+  for (int64_t unit = 0; unit < plan.units; ++unit) {
+    if (fine.data()[unit]) continue;
+    ConvMap<float> image = m;
+    image.images = 1;
+    image.source += plan.image(unit) * source_image;
+    image.out += plan.image(unit) * m.outputs * plane;
+    conv_table().map32(image);
+  }
+  return true;
+}
+
+}  // namespace
+
+const WinogradTable& winograd_table() {
+  static constexpr WinogradTable table = {winograd_map, winograd_weight_gradient};
+  return table;
+}
+
+}  // namespace extensor::EXTENSOR_ISA

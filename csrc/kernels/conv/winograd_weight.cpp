@@ -1,0 +1,110 @@
+// The gradient of the weight by Winograd's method.
+//
+//   weight[o, c, 3, 3] = sum over tiles of  grad[o, 4 x 4] correlated with seen[c, 6 x 6]
+//
+//   1. the blocks of tiles (winograd_tiles.hpp) are cut into slices; each slice has sums of its own, in float64
+//   2. for each block: copy the gradients and what they see, channels into lanes; transform both; for each point
+//        sums[outputs, inputs] += grad[tiles, outputs].T @ seen[tiles, inputs]
+//   3. the slices are added in order, and transformed to the elements of the kernel
+//
+// Where the cuts are depends on the sizes alone, so the bits do not depend on the threads.
+// Compiled once per instruction set.
+#include "kernels/conv/winograd_weight.hpp"
+
+#include "core/threads.hpp"
+
+namespace extensor::EXTENSOR_ISA {
+namespace {
+
+constexpr int64_t most_slices = 8;
+
+bool suits(const ConvAxis& axis) {
+  return axis.step == 1 && axis.taps == winograd_taps && axis.shift[1] - axis.shift[0] == 1 && axis.shift[2] - axis.shift[1] == 1;
+}
+
+// out[o, c, 3, 3] for a vector of inputs, from the sums of all slices.
+void transform_sums(const double* sums, int64_t slices, int64_t slice_size, int64_t distance, int64_t count, float* out) {
+  constexpr int lanes = Doubles::lanes;
+  Doubles points[winograd_points][winograd_points], taps[3][3];
+  for (int i = 0; i < winograd_points; ++i) {
+    for (int j = 0; j < winograd_points; ++j, sums += distance) {
+      points[i][j] = load(sums);
+      for (int64_t s = 1; s < slices; ++s) points[i][j] = points[i][j] + load(sums + s * slice_size);
+      points[i][j] = points[i][j] * (point_factors[i] * point_factors[j]);
+    }
+  }
+  transform_square(points, taps, ProductTransform());
+  for (int p = 0; p < 3; ++p) {
+    for (int q = 0; q < 3; ++q) {
+      double lane[lanes];
+      store(lane, taps[p][q]);
+      for (int64_t c = 0; c < count; ++c) out[c * 9 + p * 3 + q] = float(lane[c]);
+    }
+  }
+}
+
+}  // namespace
+
+bool winograd_weight_gradient(const ConvWeightMap<float>& m) {
+  if (!suits(m.rows) || !suits(m.columns) || m.groups != 1 || m.images == 0) return false;
+  if (!pays(m.inputs, m.outputs, m.rows.count, m.columns.count)) return false;
+  const int64_t inputs = whole_vectors(m.inputs), outputs = whole_vectors(m.outputs);
+  const TilePlan plan(m.images, m.rows.count, m.columns.count, inputs + outputs);
+  const int64_t tiles = plan.together * plan.unit_tiles;
+  const int64_t seen_distance = point_distance(tiles, inputs), grad_distance = point_distance(tiles, outputs);
+  const Region seen_region{0, m.columns.shift[0], plan.band * winograd_outputs + 2, plan.across * winograd_outputs + 2};
+  const Region grad_region{0, 0, plan.band * winograd_outputs, plan.across * winograd_outputs};
+  const int64_t room = max_of(seen_region.rows * seen_region.columns * inputs, grad_region.rows * grad_region.columns * outputs);
+  const int64_t source_image = m.inputs * m.rows.source * m.columns.source, grad_image = m.outputs * plan.rows * plan.columns;
+
+  // Fewer slices than blocks where the sums are many.
+  const int64_t distance = m.outputs * inputs, size = winograd_products * distance;
+  const int64_t slices = min_of(most_slices, plan.blocks), slice_blocks = ceil_div(plan.blocks, slices);
+  Scratch<double> sums(slices * size);
+  Scratch<uint8_t> fine(slices);
+  const double ns = winograd_ns(m.inputs, m.outputs) * double(tiles * slice_blocks);
+  parallel_for(slices, ns, [&](int64_t begin, int64_t end) {
+    Scratch<float> pixels(room), seen(winograd_products * seen_distance), grad(winograd_products * grad_distance);
+    for (int64_t slice = begin; slice < end; ++slice) {
+      double* const total = sums.data() + slice * size;
+      for (int64_t i = 0; i < size; ++i) total[i] = 0;
+      bool all_fine = true;
+      for (int64_t block = slice * slice_blocks; block < min_of(plan.blocks, (slice + 1) * slice_blocks) && all_fine; ++block) {
+        const int64_t first = block * plan.together, stop = min_of(plan.units, first + plan.together);
+        for (int64_t unit = first; unit < stop; ++unit) {
+          const int64_t tile = (unit - first) * plan.unit_tiles;
+          Region part = seen_region;
+          part.first_row = plan.first_row(unit) + m.rows.shift[0];
+          all_fine &= copy_region(m.source + plan.image(unit) * source_image, m.inputs, m.rows.source, m.columns.source,
+                                  part, pixels.data());
+          transform_tiles<6>(plan, part, inputs, pixels.data(), seen_distance, seen.data() + tile * inputs, InputTransform());
+          part = grad_region;
+          part.first_row = plan.first_row(unit);
+          all_fine &= copy_region(m.grad + plan.image(unit) * grad_image, m.outputs, plan.rows, plan.columns, part, pixels.data());
+          transform_tiles<4>(plan, part, outputs, pixels.data(), grad_distance, grad.data() + tile * outputs, TapTransform());
+        }
+        for (int point = 0; point < winograd_products; ++point) {
+          double* to = total + point * distance;
+          const PointProduct product{(stop - first) * plan.unit_tiles, grad.data() + point * grad_distance, 1, outputs,
+                                     seen.data() + point * seen_distance, inputs};
+          multiply_point(product, m.outputs, inputs, [&](int64_t row, int64_t column, Floats added) EXTENSOR_INLINE_LAMBDA {
+            if (row < m.outputs) add_to_sums(to + row * inputs + column, added);
+          });
+        }
+      }
+      fine.data()[slice] = all_fine;
+    }
+  });
+  for (int64_t slice = 0; slice < slices; ++slice)
+    if (!fine.data()[slice]) return false;
+
+  constexpr int lanes = Doubles::lanes;
+  parallel_for(m.outputs, 10.0 * double(inputs), [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o)
+      for (int64_t c = 0; c < m.inputs; c += lanes)
+        transform_sums(sums.data() + o * inputs + c, slices, size, distance, min_of(lanes, m.inputs - c), m.out + (o * m.inputs + c) * 9);
+  });
+  return true;
+}
+
+}  // namespace extensor::EXTENSOR_ISA
