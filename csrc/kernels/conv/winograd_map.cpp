@@ -17,6 +17,9 @@
 namespace extensor::EXTENSOR_ISA {
 namespace {
 
+// Tiles that one pass over the transformed weight is to serve.
+constexpr int64_t least_tiles = 24;
+
 // Three neighbouring positions, forwards or backwards, one output after the other.
 bool suits(const ConvAxis& axis) {
   return axis.step == 1 && axis.out_step == 1 && axis.taps == winograd_taps && axis.shift[1] - axis.shift[0] == axis.shift[2] - axis.shift[1] &&
@@ -26,31 +29,36 @@ bool suits(const ConvAxis& axis) {
 // weight[point, input, output], in lanes of outputs; computed in float64 and rounded once. False if a value is not
 // finite or too large.
 bool transform_weight(const ConvMap<float>& m, int64_t outputs, int64_t distance, float* to) {
-  constexpr int lanes = Doubles::lanes;
+  constexpr int lanes = Floats::lanes, half = Doubles::lanes;
   const int64_t first_row = least_shift(m.rows), first_column = least_shift(m.columns);
-  bool fine = true;
-  for (int64_t c = 0; c < m.inputs; ++c) {
+  Floats suspicion(0.0);
+  for (int64_t c = 0; c < m.inputs; ++c) {  // 36 places are written to at a time: each is to go forward steadily
     for (int64_t o = 0; o < outputs; o += lanes) {
-      Doubles taps[3][3], points[winograd_points][winograd_points];
+      const int64_t count = min_of(lanes, m.outputs - o);
+      Doubles taps[2][3][3];
       for (int64_t p = 0; p < 3; ++p) {
         for (int64_t q = 0; q < 3; ++q) {
-          const float* from = m.weight + c * m.weight_input + m.rows.element[p] * m.weight_row + m.columns.element[q];
-          double lane[lanes];
-          for (int64_t i = 0; i < lanes; ++i) {
-            lane[i] = o + i < m.outputs ? double(from[(o + i) * m.weight_output]) : 0;
-            fine = fine && lane[i] < largest_input && lane[i] > -largest_input;
-          }
-          taps[m.rows.shift[p] - first_row][m.columns.shift[q] - first_column] = load(lane);
+          const float* from = m.weight + o * m.weight_output + c * m.weight_input + m.rows.element[p] * m.weight_row + m.columns.element[q];
+          float lane[lanes] = {};
+          for (int64_t i = 0; i < count; ++i) lane[i] = from[i * m.weight_output];
+          const Floats tap = load(lane);
+          suspicion = add_suspicion(suspicion, tap);
+          const int64_t row = m.rows.shift[p] - first_row, column = m.columns.shift[q] - first_column;
+          taps[0][row][column] = widen_low(tap);
+          taps[1][row][column] = widen_high(tap);
         }
       }
-      transform_square(taps, points, TapTransform());
-      float* target = to + c * outputs + o;
-      for (int i = 0; i < winograd_points; ++i)
-        for (int j = 0; j < winograd_points; ++j, target += distance)
-          store_as(target, points[i][j] * (point_factors[i] * point_factors[j]));
+      for (int part = 0; part < 2; ++part) {
+        Doubles points[winograd_points][winograd_points];
+        transform_square(taps[part], points, TapTransform());
+        float* target = to + c * outputs + o + part * half;
+        for (int i = 0; i < winograd_points; ++i)
+          for (int j = 0; j < winograd_points; ++j, target += distance)
+            store_as(target, points[i][j] * (point_factors[i] * point_factors[j]));
+      }
     }
   }
-  return fine;
+  return !any(isnan(suspicion));
 }
 
 // pixels[vector of outputs, row, column, lane] of a unit, from the products of its tiles.
@@ -99,9 +107,9 @@ void store_unit(const TilePlan& plan, int64_t unit, const float* pixels, int64_t
 
 bool winograd_map(const ConvMap<float>& m) {
   if (!suits(m.rows) || !suits(m.columns) || m.groups != 1 || m.images == 0) return false;
-  if (!pays(m.inputs, m.outputs, m.rows.count, m.columns.count)) return false;
+  if (!pays(m.images, m.inputs, m.outputs, m.rows.count, m.columns.count)) return false;
   const int64_t inputs = whole_vectors(m.inputs), outputs = whole_vectors(m.outputs);
-  const TilePlan plan(m.images, m.rows.count, m.columns.count, inputs + outputs);
+  const TilePlan plan(m.images, m.rows.count, m.columns.count, inputs + outputs, least_tiles);
   const int64_t weight_distance = point_distance(m.inputs, outputs);
   Scratch<float> weight(winograd_products * weight_distance);
   if (!transform_weight(m, outputs, weight_distance, weight.data())) return false;

@@ -26,8 +26,9 @@ struct TilePlan {
   int64_t bands;            // units in an image
   int64_t unit_tiles, units, together, blocks;
 
-  TilePlan(int64_t images, int64_t rows_, int64_t columns_, int64_t channels) : rows(rows_), columns(columns_) {
-    const int64_t most = max_of(24, block_bytes / (channels * winograd_products * int64_t(sizeof(float))));
+  // At least this many tiles in a block, if there are that many.
+  TilePlan(int64_t images, int64_t rows_, int64_t columns_, int64_t channels, int64_t least) : rows(rows_), columns(columns_) {
+    const int64_t most = max_of(least, block_bytes / (channels * winograd_products * int64_t(sizeof(float))));
     const int64_t down = ceil_div(rows, winograd_outputs);
     across = ceil_div(columns, winograd_outputs);
     bands = ceil_div(down, max_of(1, min_of(down, most / across)));

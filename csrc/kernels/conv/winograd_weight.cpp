@@ -16,10 +16,18 @@
 namespace extensor::EXTENSOR_ISA {
 namespace {
 
-constexpr int64_t most_slices = 8;
+// A slice has work enough to outweigh its sums.
+constexpr int64_t most_slices = 8, slice_tiles = 128;
+// Tiles that one pass over the sums is to serve.
+constexpr int64_t least_tiles = 64;
 
 bool suits(const ConvAxis& axis) {
   return axis.step == 1 && axis.taps == winograd_taps && axis.shift[1] - axis.shift[0] == 1 && axis.shift[2] - axis.shift[1] == 1;
+}
+
+EXTENSOR_INLINE void store_widened(double* to, Floats value) {
+  store(to, widen_low(value));
+  store(to + Doubles::lanes, widen_high(value));
 }
 
 // out[o, c, 3, 3] for a vector of inputs, from the sums of all slices.
@@ -47,9 +55,9 @@ void transform_sums(const double* sums, int64_t slices, int64_t slice_size, int6
 
 bool winograd_weight_gradient(const ConvWeightMap<float>& m) {
   if (!suits(m.rows) || !suits(m.columns) || m.groups != 1 || m.images == 0) return false;
-  if (!pays(m.inputs, m.outputs, m.rows.count, m.columns.count)) return false;
+  if (!pays(m.images, m.inputs, m.outputs, m.rows.count, m.columns.count)) return false;
   const int64_t inputs = whole_vectors(m.inputs), outputs = whole_vectors(m.outputs);
-  const TilePlan plan(m.images, m.rows.count, m.columns.count, inputs + outputs);
+  const TilePlan plan(m.images, m.rows.count, m.columns.count, inputs + outputs, least_tiles);
   const int64_t tiles = plan.together * plan.unit_tiles;
   const int64_t seen_distance = point_distance(tiles, inputs), grad_distance = point_distance(tiles, outputs);
   const Region seen_region{0, m.columns.shift[0], plan.band * winograd_outputs + 2, plan.across * winograd_outputs + 2};
@@ -57,9 +65,9 @@ bool winograd_weight_gradient(const ConvWeightMap<float>& m) {
   const int64_t room = max_of(seen_region.rows * seen_region.columns * inputs, grad_region.rows * grad_region.columns * outputs);
   const int64_t source_image = m.inputs * m.rows.source * m.columns.source, grad_image = m.outputs * plan.rows * plan.columns;
 
-  // Fewer slices than blocks where the sums are many.
   const int64_t distance = m.outputs * inputs, size = winograd_products * distance;
-  const int64_t slices = min_of(most_slices, plan.blocks), slice_blocks = ceil_div(plan.blocks, slices);
+  const int64_t wanted = min_of(most_slices, max_of(1, plan.units * plan.unit_tiles / slice_tiles));
+  const int64_t slice_blocks = ceil_div(plan.blocks, min_of(wanted, plan.blocks)), slices = ceil_div(plan.blocks, slice_blocks);
   Scratch<double> sums(slices * size);
   Scratch<uint8_t> fine(slices);
   const double ns = winograd_ns(m.inputs, m.outputs) * double(tiles * slice_blocks);
@@ -67,9 +75,9 @@ bool winograd_weight_gradient(const ConvWeightMap<float>& m) {
     Scratch<float> pixels(room), seen(winograd_products * seen_distance), grad(winograd_products * grad_distance);
     for (int64_t slice = begin; slice < end; ++slice) {
       double* const total = sums.data() + slice * size;
-      for (int64_t i = 0; i < size; ++i) total[i] = 0;
       bool all_fine = true;
-      for (int64_t block = slice * slice_blocks; block < min_of(plan.blocks, (slice + 1) * slice_blocks) && all_fine; ++block) {
+      const int64_t first_block = slice * slice_blocks, last_block = min_of(plan.blocks, first_block + slice_blocks);
+      for (int64_t block = first_block; block < last_block && all_fine; ++block) {
         const int64_t first = block * plan.together, stop = min_of(plan.units, first + plan.together);
         for (int64_t unit = first; unit < stop; ++unit) {
           const int64_t tile = (unit - first) * plan.unit_tiles;
@@ -88,7 +96,9 @@ bool winograd_weight_gradient(const ConvWeightMap<float>& m) {
           const PointProduct product{(stop - first) * plan.unit_tiles, grad.data() + point * grad_distance, 1, outputs,
                                      seen.data() + point * seen_distance, inputs};
           multiply_point(product, m.outputs, inputs, [&](int64_t row, int64_t column, Floats added) EXTENSOR_INLINE_LAMBDA {
-            if (row < m.outputs) add_to_sums(to + row * inputs + column, added);
+            if (row >= m.outputs) return;
+            if (block == first_block) store_widened(to + row * inputs + column, added);
+            else add_to_sums(to + row * inputs + column, added);
           });
         }
       }
