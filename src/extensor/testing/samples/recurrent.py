@@ -83,7 +83,7 @@ PAIRS = [
     ),
     Pair(
         "lstm_cell", _cells(4, 2),
-        ties("gates that are shut", Case(_ONE, _ONE, _ONE, np.full((4, 1), -200.0), np.zeros((4, 1))), _ZERO, _ZERO, _ZERO, np.zeros((4, 1)), np.zeros((4, 1)), None, None)
+        ties("gates that are shut", Case(_ONE, _ONE, _ONE, np.full((4, 1), -800.0), np.zeros((4, 1))), _ZERO, _ZERO, _ZERO, np.zeros((4, 1)), np.zeros((4, 1)), None, None)
         + _nan(4, 2, ()),
     ),
     Pair("rnn_sequence", _relu_sequences, _nan(1, 1, (1,))),
