@@ -105,7 +105,8 @@ template <class T, bool with_gradient>
 EXTENSOR_INLINE ChannelSums channel_sums(const ChannelNorm<T>& norm, int64_t channel, const T* g, double shift) {
   constexpr int parts = Vec<T>::lanes / Vec<double>::lanes;
   const Vec<double> centre(shift);
-  Vec<double> d_sum(0.0), dd_sum(0.0), g_sum(0.0), gd_sum(0.0);
+  Vec<double> d_sum[parts], dd_sum[parts], g_sum[parts], gd_sum[parts];  // a chain for each part of a vector: they overlap
+  for (int part = 0; part < parts; ++part) d_sum[part] = dd_sum[part] = g_sum[part] = gd_sum[part] = Vec<double>(0.0);
   for (int64_t b = 0; b < norm.batch; ++b) {
     const int64_t at = (b * norm.channels + channel) * norm.inner;
     for_each_vector<T>(norm.inner, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
@@ -114,15 +115,18 @@ EXTENSOR_INLINE ChannelSums channel_sums(const ChannelNorm<T>& norm, int64_t cha
       if constexpr (with_gradient) grad = load_first(g + at + i, count);
       for (int part = 0; part < parts; ++part) {
         const Vec<double> d = widened_part(x, part) - centre;
-        d_sum = d_sum + d, dd_sum = fma(d, d, dd_sum);
+        d_sum[part] = d_sum[part] + d, dd_sum[part] = fma(d, d, dd_sum[part]);
         if constexpr (with_gradient) {
           const Vec<double> wide = widened_part(grad, part);
-          g_sum = g_sum + wide, gd_sum = fma(wide, d, gd_sum);
+          g_sum[part] = g_sum[part] + wide, gd_sum[part] = fma(wide, d, gd_sum[part]);
         }
       }
     });
   }
-  return {fold_lanes<Add>(d_sum), fold_lanes<Add>(dd_sum), fold_lanes<Add>(g_sum), fold_lanes<Add>(gd_sum)};
+  const auto total = [](const Vec<double>(&sums)[parts]) EXTENSOR_INLINE_LAMBDA {
+    return fold_lanes<Add>(parts == 1 ? sums[0] : sums[0] + sums[parts - 1]);
+  };
+  return {total(d_sum), total(dd_sum), total(g_sum), total(gd_sum)};
 }
 
 // body(at, count): the vectors of one channel.
