@@ -19,6 +19,8 @@ namespace {
 
 // Tiles that one pass over the transformed weight is to serve.
 constexpr int64_t least_tiles = 24;
+// Longer sums over channels are made of pieces.
+constexpr int64_t longest_chain = 32;
 
 // Three neighbouring positions, forwards or backwards, one output after the other.
 bool suits(const ConvAxis& axis) {
@@ -123,6 +125,7 @@ bool winograd_map(const ConvMap<float>& m) {
   const int64_t room = max_of(region.rows * region.columns * inputs, unit_pixels * outputs);
   const int64_t source_image = m.inputs * m.rows.source * m.columns.source, plane = m.out_height * m.out_width;
 
+  const int64_t depth = ceil_div(m.inputs, ceil_div(m.inputs, longest_chain));
   Scratch<uint8_t> fine(plan.units);
   const double ns = 500 + winograd_ns(m.inputs, m.outputs) * double(plan.together * plan.unit_tiles);
   parallel_for(plan.blocks, ns, [&](int64_t begin, int64_t end) {
@@ -139,10 +142,15 @@ bool winograd_map(const ConvMap<float>& m) {
       }
       for (int point = 0; point < winograd_products; ++point) {
         float* to = products.data() + point * product_distance;
-        const PointProduct product{m.inputs, seen.data() + point * seen_distance, inputs, 1,
-                                   weight.data() + point * weight_distance, outputs};
-        multiply_point(product, (stop - first) * plan.unit_tiles, outputs,
-                       [&](int64_t row, int64_t column, Floats sums) EXTENSOR_INLINE_LAMBDA { store(to + row * outputs + column, sums); });
+        for (int64_t c = 0; c < m.inputs; c += depth) {
+          const PointProduct product{min_of(depth, m.inputs - c), seen.data() + point * seen_distance + c, inputs, 1,
+                                     weight.data() + point * weight_distance + c * outputs, outputs};
+          multiply_point(product, (stop - first) * plan.unit_tiles, outputs,
+                         [&](int64_t row, int64_t column, Floats sums) EXTENSOR_INLINE_LAMBDA {
+                           float* at = to + row * outputs + column;
+                           store(at, c == 0 ? sums : load(at) + sums);
+                         });
+        }
       }
       for (int64_t unit = first; unit < stop; ++unit) {
         transform_back(plan, products.data() + (unit - first) * plan.unit_tiles * outputs, outputs, product_distance,
