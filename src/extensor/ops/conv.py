@@ -145,6 +145,10 @@ def conv2d(
 
     As in every library of neural networks the kernel is not flipped (a cross-correlation).
 
+    The native core computes float32 kernels of 3 x 3 with stride 1 by Winograd's method where that is faster. Its
+    rounding errors, about 5e-7 of the size of the result, are a few times those of plain sums. Images that hold an
+    inf, a nan or a value beyond 1e30 are summed plainly, and so is float64.
+
     Args:
         x: images of shape (N, C, H, W).
         weight: shape (out, C/groups, kh, kw).
@@ -157,11 +161,6 @@ def conv2d(
 
     Returns:
         Images of shape (N, out, oh, ow), oh = (H + padding - dilation * (kh - 1) - 1) // stride + 1.
-
-    Note:
-        The native core computes float32 kernels of 3 x 3 with stride 1 by Winograd's method where that is faster. Its
-        rounding errors, about 5e-7 of the size of the result, are a few times those of plain sums. Images that hold
-        an inf, a nan or a value beyond 1e30 are summed plainly, and so is float64.
 
     Example:
         >>> import extensor as et
