@@ -145,7 +145,7 @@ bool winograd_map(const ConvMap<float>& m) {
         for (int64_t c = 0; c < m.inputs; c += depth) {
           const PointProduct product{min_of(depth, m.inputs - c), seen.data() + point * seen_distance + c, inputs, 1,
                                      weight.data() + point * weight_distance + c * outputs, outputs};
-          multiply_point(product, (stop - first) * plan.unit_tiles, outputs,
+          multiply_point<false>(product, (stop - first) * plan.unit_tiles, outputs,
                          [&](int64_t row, int64_t column, Floats sums) EXTENSOR_INLINE_LAMBDA {
                            float* at = to + row * outputs + column;
                            store(at, c == 0 ? sums : load(at) + sums);

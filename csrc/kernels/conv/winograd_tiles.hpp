@@ -129,7 +129,7 @@ void transform_tiles(const TilePlan& plan, const Region& region, int64_t channel
 }
 
 // Register tiles of the products at one point: C[rows, vectors] = sum over k of A[row, k] * B[k, vectors], where A is read
-// element by element. Rows come in fours.
+// element by element, its rows one behind the other (a_row 1) if they are `Together`. Rows come in fours.
 struct PointProduct {
   int64_t k;
   const float* a;
@@ -138,9 +138,10 @@ struct PointProduct {
   int64_t b_step;
 };
 
-template <int Rows, int Vectors, class Finish>
+template <int Rows, int Vectors, bool Together, class Finish>
 EXTENSOR_INLINE void multiply_point_tile(const PointProduct& x, const Finish& finish) {
   constexpr int lanes = Floats::lanes;
+  const int64_t a_row = Together ? 1 : x.a_row;
   Floats acc[Rows][Vectors];
 #pragma GCC unroll 24
   for (int i = 0; i < Rows; ++i)
@@ -153,7 +154,7 @@ EXTENSOR_INLINE void multiply_point_tile(const PointProduct& x, const Finish& fi
     for (int v = 0; v < Vectors; ++v) bv[v] = load(b + v * lanes);
 #pragma GCC unroll 24
     for (int i = 0; i < Rows; ++i) {
-      const Floats av = broadcast(a[i * x.a_row]);
+      const Floats av = broadcast(a[i * a_row]);
       for (int v = 0; v < Vectors; ++v) acc[i][v] = fma(av, bv[v], acc[i][v]);
     }
   }
@@ -168,7 +169,7 @@ constexpr int sums_in_registers = vector_bytes == 64 ? 24 : 12;
 
 // C[rows, columns], tile by tile; `finish(row, column, sums)` takes each vector of it. Rows and columns beyond the last
 // ones must be readable up to the next multiple of four and of a vector.
-template <class Finish>
+template <bool Together, class Finish>
 void multiply_point(const PointProduct& x, int64_t rows, int64_t columns, const Finish& finish) {
   constexpr int lanes = Floats::lanes;
   for (int64_t j = 0; j < columns;) {
@@ -182,16 +183,17 @@ void multiply_point(const PointProduct& x, int64_t rows, int64_t columns, const 
       };
       const int64_t rest = rows - i;
       if (pair) {
-        if (sums_in_registers == 24 && rest > 8) multiply_point_tile<12, 2>(tile, finish_tile), i += 12;
-        else if (sums_in_registers == 24 && rest > 4) multiply_point_tile<8, 2>(tile, finish_tile), i += 8;
-        else multiply_point_tile<4, 2>(tile, finish_tile), i += 4;
+        if (sums_in_registers == 24 && rest > 8) multiply_point_tile<12, 2, Together>(tile, finish_tile), i += 12;
+        else if (sums_in_registers == 24 && rest > 4) multiply_point_tile<8, 2, Together>(tile, finish_tile), i += 8;
+        else if (sums_in_registers == 12 && Together && rest > 4) multiply_point_tile<6, 2, Together>(tile, finish_tile), i += 6;
+        else multiply_point_tile<4, 2, Together>(tile, finish_tile), i += 4;
       } else {
-        if (sums_in_registers == 24 && rest > 20) multiply_point_tile<24, 1>(tile, finish_tile), i += 24;
-        else if (sums_in_registers == 24 && rest > 16) multiply_point_tile<20, 1>(tile, finish_tile), i += 20;
-        else if (sums_in_registers == 24 && rest > 12) multiply_point_tile<16, 1>(tile, finish_tile), i += 16;
-        else if (rest > 8) multiply_point_tile<12, 1>(tile, finish_tile), i += 12;
-        else if (rest > 4) multiply_point_tile<8, 1>(tile, finish_tile), i += 8;
-        else multiply_point_tile<4, 1>(tile, finish_tile), i += 4;
+        if (sums_in_registers == 24 && rest > 20) multiply_point_tile<24, 1, Together>(tile, finish_tile), i += 24;
+        else if (sums_in_registers == 24 && rest > 16) multiply_point_tile<20, 1, Together>(tile, finish_tile), i += 20;
+        else if (sums_in_registers == 24 && rest > 12) multiply_point_tile<16, 1, Together>(tile, finish_tile), i += 16;
+        else if (rest > 8) multiply_point_tile<12, 1, Together>(tile, finish_tile), i += 12;
+        else if (rest > 4) multiply_point_tile<8, 1, Together>(tile, finish_tile), i += 8;
+        else multiply_point_tile<4, 1, Together>(tile, finish_tile), i += 4;
       }
     }
     j += pair ? 2 * lanes : lanes;

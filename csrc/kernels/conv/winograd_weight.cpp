@@ -95,7 +95,7 @@ bool winograd_weight_gradient(const ConvWeightMap<float>& m) {
           double* to = total + point * distance;
           const PointProduct product{(stop - first) * plan.unit_tiles, grad.data() + point * grad_distance, 1, outputs,
                                      seen.data() + point * seen_distance, inputs};
-          multiply_point(product, m.outputs, inputs, [&](int64_t row, int64_t column, Floats added) EXTENSOR_INLINE_LAMBDA {
+          multiply_point<true>(product, m.outputs, inputs, [&](int64_t row, int64_t column, Floats added) EXTENSOR_INLINE_LAMBDA {
             if (row >= m.outputs) return;
             if (block == first_block) store_widened(to + row * inputs + column, added);
             else add_to_sums(to + row * inputs + column, added);
