@@ -11,6 +11,7 @@
 // Compiled once per instruction set.
 #include "core/threads.hpp"
 #include "kernels/conv/winograd.hpp"
+#include "kernels/conv/winograd_products.hpp"
 #include "kernels/conv/winograd_tiles.hpp"
 #include "kernels/conv/winograd_weight.hpp"
 

@@ -12,6 +12,7 @@
 #include "kernels/conv/winograd_weight.hpp"
 
 #include "core/threads.hpp"
+#include "kernels/conv/winograd_products.hpp"
 
 namespace extensor::EXTENSOR_ISA {
 namespace {
