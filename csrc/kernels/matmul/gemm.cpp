@@ -182,8 +182,9 @@ void finish_row(const Tile<T>& tile, const T* sums) {
     const int count = int(min_of(lanes, tile.columns - j));
     Vec<T> sum = load_first(sums + j, count);
     if (tile.add_to_c) sum = sum + load_first(tile.c + j, count);
-    sum = finish(sum, tile, tile.column_bias ? load_first(tile.column_bias + j, count) : Vec<T>(0.0),
-                 tile.row_bias ? *tile.row_bias : T(0));
+    if (tile.column_bias) sum = sum + load_first(tile.column_bias + j, count);
+    if (tile.row_bias) sum = sum + broadcast(*tile.row_bias);
+    if (tile.activation == Activation::relu) sum = relu(sum);
     store_first(tile.c + j, sum, count);
   }
 }
