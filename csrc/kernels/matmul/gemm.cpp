@@ -15,10 +15,8 @@
 namespace extensor::EXTENSOR_ISA {
 namespace {
 
-// A panel of B (block_k x panel) and one of A share the first-level cache; block_rows x block_k of A stay in the second.
-constexpr int64_t block_k = 384;
-template <class T>
-constexpr int64_t block_rows = (sizeof(T) == 4 ? 300 : 150);
+// A panel of B (block_k x panel) and one of A share the first-level cache; a block of A stays in the second.
+constexpr int64_t block_k = 384, block_bytes = (vector_bytes == 64 ? 768 : 384) * 1024;
 // Up to this many rows, scalar products beat transposing B.
 constexpr int64_t dot_rows = 9;
 
@@ -43,7 +41,19 @@ using Tiles = TileTable<T, 2, PackedA, 1, 2, 3, 4, 5, 6>;
 #endif
 
 // Equal heights instead of full ones and a thin rest: a tile of two rows leaves most of the machine idle.
-inline int next_rows(int64_t remaining) { return int(ceil_div(remaining, ceil_div(remaining, max_rows))); }
+inline int next_rows(int64_t remaining) {
+  if (remaining <= max_rows) return int(remaining);
+  return int(ceil_div(remaining, ceil_div(remaining, max_rows)));
+}
+
+// Rows of A that are multiplied with one panel of B after the other: as many as the cache holds, in equal blocks, for
+// each block packs B anew.
+template <class T>
+int64_t choose_block_rows(int64_t rows, int64_t depth) {
+  if (rows * depth * int64_t(sizeof(T)) <= block_bytes) return rows;
+  const int64_t most = block_bytes / (depth * int64_t(sizeof(T))) / max_rows * max_rows;
+  return ceil_div(ceil_div(rows, ceil_div(rows, most)), max_rows) * max_rows;
+}
 
 // One product as one thread computes it: a rectangle of a larger one, which decides what is packed.
 template <class T>
@@ -53,20 +63,22 @@ struct Layout {
 
 template <class T>
 Layout<T> choose_layout(const Product<T>& x) {
-  constexpr int panel = panel_width<T>;
-  // Rows of B a multiple of 512 bytes apart fall on few places of the first-level cache and push each other out.
-  const int64_t b_step = x.b_row * int64_t(sizeof(T));
-  const bool crowded = x.k > 16 && b_step % 512 == 0;
-  const bool spread = x.k * b_step > 32 * 1024;
+  // Both are read where they lie as long as the first-level cache and its table of pages can follow: lines a page
+  // apart fall on the same places of both, and lines far apart need an entry each. A lower tile reads more of them.
+  constexpr bool high = vector_bytes == 64;
+  constexpr int64_t page = 4096, far_a = high ? 5 * 1024 : 512, far_b = high ? 5 * 1024 : 1024;
+  const int64_t a_step = (x.a_col == 1 ? x.a_row : x.a_col) * int64_t(sizeof(T)), b_step = x.b_row * int64_t(sizeof(T));
+  const bool scattered_a = a_step % page == 0 || (x.a_col != 1 && (x.a_row != 1 || a_step >= far_a));
+  const bool scattered_b = b_step >= far_b || (scattered_a && !high);  // both must fit
   Layout<T> layout;
-  layout.pack_b = x.b_col != 1 || (crowded && x.m > max_rows) || (spread && x.m > 10 * max_rows);
-  layout.pack_a = x.m > 10 * max_rows && x.n >= (x.a_col == 1 ? 24 : 12) * panel && x.k > 16;
+  layout.pack_b = x.b_col != 1 || (x.m > 8 * max_rows && b_step % page == 0) || (x.m > 96 && scattered_b);
+  layout.pack_a = scattered_a && x.m > 10 * max_rows && x.n >= (x.a_col == 1 ? 24 : 12) * panel_width<T> && x.k > 16;
   return layout;
 }
 
 // K-blocks of equal depth. It decides how sums are rounded, so it depends on k alone.
 inline int64_t choose_depth(int64_t k) {
-  const int64_t blocks = ceil_div(k, block_k);
+  const int64_t blocks = k <= block_k ? 1 : ceil_div(k, block_k);
   return ceil_div(ceil_div(k, blocks), 8) * 8;
 }
 
@@ -93,15 +105,16 @@ class Workspace {
 template <class T>
 void multiply_rectangle(const Product<T>& x, Layout<T> layout, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
   constexpr int panel = panel_width<T>;
-  const int64_t rows = min_of(i1 - i0, block_rows<T>), depth = choose_depth(x.k);
+  const int64_t depth = choose_depth(x.k), block_rows = choose_block_rows<T>(i1 - i0, depth);
+  const int64_t rows = min_of(i1 - i0, block_rows);
   const int64_t a_room = layout.pack_a ? ceil_div(rows * depth, 16) * 16 + 64 : 0;
   const bool groups = layout.pack_b && x.b_col == 1 && j1 - j0 >= group * panel;
   Workspace<T> workspace(a_room + (groups ? group : 1) * panel * depth);
   T* const packed_a = workspace.data();
   T* const packed_b = workspace.data() + a_room;
 
-  for (int64_t i_block = i0; i_block < i1; i_block += block_rows<T>) {
-    const int64_t i_end = min_of(i1, i_block + block_rows<T>);
+  for (int64_t i_block = i0; i_block < i1; i_block += block_rows) {
+    const int64_t i_end = min_of(i1, i_block + block_rows);
     for (int64_t p = 0; p < x.k; p += depth) {
       Tile<T> tile;
       tile.k = min_of(x.k - p, depth);
@@ -182,8 +195,9 @@ void finish_row(const Tile<T>& tile, const T* sums) {
     const int count = int(min_of(lanes, tile.columns - j));
     Vec<T> sum = load_first(sums + j, count);
     if (tile.add_to_c) sum = sum + load_first(tile.c + j, count);
-    sum = finish(sum, tile, tile.column_bias ? load_first(tile.column_bias + j, count) : Vec<T>(0.0),
-                 tile.row_bias ? *tile.row_bias : T(0));
+    if (tile.column_bias) sum = sum + load_first(tile.column_bias + j, count);
+    if (tile.row_bias) sum = sum + broadcast(*tile.row_bias);
+    if (tile.activation == Activation::relu) sum = relu(sum);
     store_first(tile.c + j, sum, count);
   }
 }

@@ -38,16 +38,99 @@ struct Tile {
   Activation activation;
 };
 
-// What happens to the accumulators on their way to C, for one vector of one row.
+// max(x, 0); a nan stays.
 template <class T>
-EXTENSOR_INLINE Vec<T> finish(Vec<T> sum, const Tile<T>& tile, Vec<T> column_bias, T row_bias) {
-  if (tile.column_bias) sum = sum + column_bias;
-  if (tile.row_bias) sum = sum + broadcast(row_bias);
-  if (tile.activation == Activation::relu) sum = keep(!(sum < 0.0), sum);  // a nan stays
-  return sum;
+EXTENSOR_INLINE Vec<T> relu(Vec<T> x) {
+  return keep(!(x < 0.0), x);
 }
 
-// A packed panel of A holds Rows values per step of k; its strides are then known when compiling.
+// The same value, of which the compiler knows nothing. It would keep what it can derive from it in registers.
+template <class X>
+EXTENSOR_INLINE X opaque(X value) {
+  asm("" : "+r"(value));
+  return value;
+}
+
+// The rows of A in threes: from a pointer to the first, a load reaches the second and the third with the stride alone.
+// Left to itself the compiler keeps the distance to every row, more of them than there are registers.
+template <class T, int Rows>
+class RowsOfA {
+ public:
+  EXTENSOR_INLINE RowsOfA(const T* a, int64_t row, int64_t column)
+      : row_(row * int64_t(sizeof(T))), column_(opaque(column * int64_t(sizeof(T)))) {
+#pragma GCC unroll 8
+    for (int q = 0; q < triples; ++q) from_[q] = opaque(reinterpret_cast<const char*>(a + 3 * q * row));
+  }
+  EXTENSOR_INLINE T operator[](int i) const { return *reinterpret_cast<const T*>(from_[i / 3] + i % 3 * row_); }
+  EXTENSOR_INLINE void step() {
+#pragma GCC unroll 8
+    for (int q = 0; q < triples; ++q) from_[q] += column_;
+  }
+
+ private:
+  static constexpr int triples = (Rows + 2) / 3;
+  const char* from_[triples];
+  int64_t row_, column_;
+};
+
+// A packed panel of A holds Rows values per step of k.
+template <class T, int Rows>
+class PackedRowsOfA {
+ public:
+  EXTENSOR_INLINE PackedRowsOfA(const T* a, int64_t, int64_t) : from_(a) {}
+  EXTENSOR_INLINE T operator[](int i) const { return from_[i]; }
+  EXTENSOR_INLINE void step() { from_ += Rows; }
+
+ private:
+  const T* from_;
+};
+
+// The accumulators on their way to C. They stay in registers because every loop over them is unrolled.
+template <class T, int Rows, int Vectors>
+EXTENSOR_INLINE void store_tile(const Tile<T>& tile, Vec<T> (&acc)[Rows][Vectors]) {
+  constexpr int lanes = Vec<T>::lanes;
+  T* const c = opaque(tile.c);
+  const int64_t c_row = opaque(tile.c_row);
+  const bool whole = tile.columns == Vectors * lanes;
+  const auto count = [&](int j) EXTENSOR_INLINE_LAMBDA { return tile.columns > j * lanes ? tile.columns - j * lanes : 0; };
+  const auto for_each = [&](auto&& body) EXTENSOR_INLINE_LAMBDA {
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 8
+      for (int j = 0; j < Vectors; ++j) body(acc[i][j], i, j);
+  };
+  // By columns: the mask of those that do not fill their vector is the same in all rows.
+  const auto for_each_partial = [&](auto&& body) EXTENSOR_INLINE_LAMBDA {
+#pragma GCC unroll 8
+    for (int j = 0; j < Vectors; ++j) {
+      const int columns = count(j);
+      if (columns >= lanes) {
+#pragma GCC unroll 16
+        for (int i = 0; i < Rows; ++i) body(acc[i][j], c + i * c_row + j * lanes, lanes);
+      } else if (columns > 0) {
+#pragma GCC unroll 16
+        for (int i = 0; i < Rows; ++i) body(acc[i][j], c + i * c_row + j * lanes, columns);
+      }
+    }
+  };
+  if (tile.add_to_c) {
+    if (whole) for_each([&](Vec<T>& sum, int i, int j) EXTENSOR_INLINE_LAMBDA { sum = sum + load(c + i * c_row + j * lanes); });
+    else for_each_partial([](Vec<T>& sum, const T* from, int columns) EXTENSOR_INLINE_LAMBDA { sum = sum + load_first(from, columns); });
+  }
+  if (tile.last) {
+    if (tile.column_bias) {
+      Vec<T> bias[Vectors];
+#pragma GCC unroll 8
+      for (int j = 0; j < Vectors; ++j) bias[j] = load_first(tile.column_bias + j * lanes, count(j));
+      for_each([&](Vec<T>& sum, int, int j) EXTENSOR_INLINE_LAMBDA { sum = sum + bias[j]; });
+    }
+    if (tile.row_bias) for_each([&](Vec<T>& sum, int i, int) EXTENSOR_INLINE_LAMBDA { sum = sum + broadcast(tile.row_bias[i]); });
+    if (tile.activation == Activation::relu) for_each([](Vec<T>& sum, int, int) EXTENSOR_INLINE_LAMBDA { sum = relu(sum); });
+  }
+  if (whole) for_each([&](Vec<T> sum, int i, int j) EXTENSOR_INLINE_LAMBDA { store(c + i * c_row + j * lanes, sum); });
+  else for_each_partial([](Vec<T> sum, T* to, int columns) EXTENSOR_INLINE_LAMBDA { store_first(to, sum, columns); });
+}
+
 template <class T, int Rows, int Vectors, bool PackedA>
 void multiply_tile(const Tile<T>& tile) {
   constexpr int lanes = Vec<T>::lanes;
@@ -56,67 +139,34 @@ void multiply_tile(const Tile<T>& tile) {
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 8
     for (int j = 0; j < Vectors; ++j) acc[i][j] = Vec<T>(0.0);
-  const int64_t a_row = PackedA ? 1 : tile.a_row;
-  const int64_t a_col = PackedA ? Rows : tile.a_col;
-  const int64_t b_row = tile.b_row;
-  const T* a = tile.a;
+  std::conditional_t<PackedA, PackedRowsOfA<T, Rows>, RowsOfA<T, Rows>> a(tile.a, tile.a_row, tile.a_col);
   const T* b = tile.b;
-  for (int i = 0; i < Rows; ++i) {  // C is needed when the sums are done
-    __builtin_prefetch(tile.c + i * tile.c_row, 1);
-    __builtin_prefetch(tile.c + i * tile.c_row + tile.columns - 1, 1);
-  }
-  for (int64_t p = tile.k; p > 0; --p) {
+  const int64_t b_row = tile.b_row;
+  const auto step = [&]() EXTENSOR_INLINE_LAMBDA {
     Vec<T> bv[Vectors];
+#pragma GCC unroll 8
     for (int j = 0; j < Vectors; ++j) bv[j] = load(b + j * lanes);
+#pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i) {
-      const Vec<T> av = broadcast(a[i * a_row]);
+      const Vec<T> av = broadcast(a[i]);
+#pragma GCC unroll 8
       for (int j = 0; j < Vectors; ++j) acc[i][j] = fma(av, bv[j], acc[i][j]);
     }
-    a += a_col;
+    a.step();
     b += b_row;
+  };
+  // C is needed when the sums are done; asked for all at once it would hold up A and B.
+  const T* c = tile.c;
+  const int64_t last_column = tile.columns - 1;
+  int64_t p = tile.k;
+  for (const int64_t rest = p > 2 * Rows ? p - Rows : p; p > rest; --p) {
+    __builtin_prefetch(c, 1);
+    __builtin_prefetch(c + last_column, 1);
+    c += tile.c_row;
+    step();
   }
-
-  const bool plain = !tile.last || (!tile.column_bias && !tile.row_bias && tile.activation == Activation::none);
-  if (plain && tile.columns == Vectors * lanes) {
-#pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i) {
-      T* c = tile.c + i * tile.c_row;
-#pragma GCC unroll 8
-      for (int j = 0; j < Vectors; ++j) store(c + j * lanes, tile.add_to_c ? acc[i][j] + load(c + j * lanes) : acc[i][j]);
-    }
-    return;
-  }
-  Vec<T> sums[Rows][Vectors];  // what is counted through lies in memory; the accumulators themselves need not
-#pragma GCC unroll 16
-  for (int i = 0; i < Rows; ++i)
-#pragma GCC unroll 8
-    for (int j = 0; j < Vectors; ++j) sums[i][j] = acc[i][j];
-  if (tile.columns == Vectors * lanes) {
-    for (int i = 0; i < Rows; ++i) {
-      T* c = tile.c + i * tile.c_row;
-      for (int j = 0; j < Vectors; ++j) {
-        Vec<T> sum = sums[i][j];
-        if (tile.add_to_c) sum = sum + load(c + j * lanes);
-        if (!plain)
-          sum = finish(sum, tile, tile.column_bias ? load(tile.column_bias + j * lanes) : Vec<T>(0.0),
-                       tile.row_bias ? tile.row_bias[i] : T(0));
-        store(c + j * lanes, sum);
-      }
-    }
-    return;
-  }
-  for (int i = 0; i < Rows; ++i) {
-    T* c = tile.c + i * tile.c_row;
-    for (int j = 0; j < Vectors && j * lanes < tile.columns; ++j) {
-      const int count = tile.columns - j * lanes < lanes ? tile.columns - j * lanes : lanes;
-      Vec<T> sum = sums[i][j];
-      if (tile.add_to_c) sum = sum + load_first(c + j * lanes, count);
-      if (!plain)
-        sum = finish(sum, tile, tile.column_bias ? load_first(tile.column_bias + j * lanes, count) : Vec<T>(0.0),
-                     tile.row_bias ? tile.row_bias[i] : T(0));
-      store_first(c + j * lanes, sum, count);
-    }
-  }
+  for (; p > 0; --p) step();
+  store_tile(tile, acc);
 }
 
 }  // namespace extensor::EXTENSOR_ISA
