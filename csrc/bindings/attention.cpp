@@ -76,14 +76,6 @@ bool same_leading_axes(PyArrayObject* a, PyArrayObject* b) {
   return true;
 }
 
-template <class T>
-bool are_finite(const Operands& operands, int index) {
-  const PyArrayObject* array = operands.of[index].array;
-  const int64_t rows = operands.length(index, 2), columns = operands.length(index, 1);
-  const int64_t batch = product_of(PyArray_DIMS(const_cast<PyArrayObject*>(array)), operands.ndim - 2);
-  return attention_functions<T>().are_finite(operands.matrices<T>(index), batch, rows, columns);
-}
-
 bool take(Operands& operands, int index, PyObject* argument) {
   PyArrayObject* array = as_array(argument);
   if (array == nullptr || PyArray_SIZE(array) == 0 || !is_readable(array)) return false;
@@ -99,8 +91,7 @@ bool take(Operands& operands, int index, PyObject* argument) {
     }
     operands.of[index].hold(copy);
   }
-  // What is hidden must not count even if it is inf or nan: the reference sees to that.
-  return operands.dtype == DType::float32 ? are_finite<float>(operands, index) : are_finite<double>(operands, index);
+  return true;
 }
 
 // A new array of `shape` whose axes lie in memory in the order of those of `like`, if its rows stay dense: where a head was
@@ -164,10 +155,13 @@ PyObject* run_forward(Operands& operands, PyObject* const* args) {
   PyArrayObject* array = new_array_like(operands.dtype, operands.ndim, shape, operands.of[0].array);
   if (array == nullptr) return nullptr;
   out.hold(array);
+  bool finite;
   {
     MaybeReleaseGil unlocked(attention_ns(attention));
-    attention_functions<T>().forward(attention, out.matrices<T>());
+    finite = attention_functions<T>().forward(attention, out.matrices<T>());
   }
+  // What is hidden must not count even if it is inf or nan: the reference sees to that.
+  if (!finite) return not_covered();
   return Py_NewRef(reinterpret_cast<PyObject*>(array));
 }
 
@@ -192,13 +186,15 @@ PyObject* run_backward(Operands& operands, PyObject* const* args) {
     if (grad == nullptr) return nullptr;
     grads[i].hold(grad);
   }
+  bool finite;
   {
     Matrices<T> to[3];
     for (int i = 0; i < 3; ++i)
       if (grads[i].array != nullptr) to[i] = grads[i].matrices<T>();
     MaybeReleaseGil unlocked(3 * attention_ns(attention));
-    attention_functions<T>().backward(attention, operands.matrices<T>(3), to[0], to[1], to[2]);
+    finite = attention_functions<T>().backward(attention, operands.matrices<T>(3), to[0], to[1], to[2]);
   }
+  if (!finite) return not_covered();
   const auto given = [&](int i) { return grads[i].array == nullptr ? Py_None : reinterpret_cast<PyObject*>(grads[i].array); };
   return PyTuple_Pack(4, given(0), given(1), given(2), Py_None);
 }

@@ -158,9 +158,22 @@ def test_the_same_bits_on_any_number_of_threads(name: str) -> None:
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_attention_leaves_what_is_not_finite_to_the_reference(bad: float) -> None:
-    x = np.ones((3, 4), np.float32)
-    for position in range(3):
-        args = [x, x, x]
-        args[position] = np.where(np.arange(12).reshape(3, 4) == 11, np.float32(bad), x)
-        assert KERNELS["scaled_dot_product_attention"].native(*args, None, True, 1.0) is NotImplemented
+@pytest.mark.parametrize("causal", [False, True])
+def test_what_is_not_finite_reaches_those_who_see_it_and_no_others(bad: float, causal: bool) -> None:
+    rng = np.random.default_rng(5)
+    forward, backward = (KERNELS["scaled_dot_product_attention" + part] for part in ("", "_backward"))
+    seen = rng.random((40, 40)) < 0.5
+    for mask in (None, seen, np.where(seen, np.float32(0), np.float32(-np.inf))):
+        for position in range(4):
+            for place in (0, 17, -1):
+                q, k, v, g = operands = [
+                    rng.standard_normal((40, n)).astype(np.float32) for n in (3, 3, 5, 5)
+                ]
+                operands[position][place, 1] = bad
+                attributes, needs = (mask, causal, 0.5), (True, True, True, False)
+                with np.errstate(all="ignore"):
+                    expected = forward.reference(q, k, v, *attributes)
+                    grads = backward.reference(g, q, k, v, *attributes, needs)[:3]
+                np.testing.assert_allclose(forward.on_arrays(q, k, v, *attributes), expected, 2e-5, 2e-5)
+                for native, grad in zip(backward.on_arrays(g, q, k, v, *attributes, needs), grads):
+                    np.testing.assert_allclose(native, grad, 2e-5, 2e-5)
