@@ -14,7 +14,7 @@ from extensor.kernels import KERNELS
 NAMES = [
     "layer_norm", "layer_norm_backward", "rms_norm", "rms_norm_backward", "batch_norm", "batch_norm_backward",
     "group_norm", "group_norm_backward",
-    "scaled_dot_product_attention", "scaled_dot_product_attention_backward",
+    "scaled_dot_product_attention", "scaled_dot_product_attention_backward", "self_attention", "self_attention_backward",
 ]  # fmt: skip
 pytestmark = pytest.mark.skipif(
     KERNELS["layer_norm"].native is None, reason="the native core is not installed"
@@ -90,6 +90,13 @@ def calls(name: str, dtype: Any) -> Iterator[tuple[Any, ...]]:
                     yield x, weight, None if weight is None else draw(n), groups, 1e-5
         x = strided(2, 4, 6)
         yield (strided(2, 4, 6), x, draw(4), 2, 0.1, (True,) * 3) if back else (x, draw(4), None, 2, 0.1)
+    elif kind == "self_attention":
+        for n, length, heads, d in ((1, 1, 1, 1), (2, 5, 3, 7), (2, 64, 4, 32), (1, 130, 2, 20)):
+            for causal in (False, True):
+                x = draw(n, length, 3 * heads * d)
+                yield (draw(n, length, heads * d), x, heads, causal) if back else (x, heads, causal)
+        x = strided(2, 3, 12)
+        yield (strided(2, 3, 4), x, 2, True) if back else (x, 2, True)
     else:
         for batch, length, keys, d, e in (
             ((), 1, 1, 1, 1),
@@ -177,3 +184,13 @@ def test_what_is_not_finite_reaches_those_who_see_it_and_no_others(bad: float, c
                 np.testing.assert_allclose(forward.on_arrays(q, k, v, *attributes), expected, 2e-5, 2e-5)
                 for native, grad in zip(backward.on_arrays(g, q, k, v, *attributes, needs), grads):
                     np.testing.assert_allclose(native, grad, 2e-5, 2e-5)
+
+
+def test_self_attention_leaves_what_is_not_finite_and_what_does_not_fit_to_the_reference() -> None:
+    x, g = np.ones((1, 3, 12), np.float32), np.ones((1, 3, 4), np.float32)
+    bad = np.where(np.arange(36).reshape(x.shape) == 35, np.float32(np.nan), x)
+    forward, backward = KERNELS["self_attention"].native, KERNELS["self_attention_backward"].native
+    for args in ((bad, 2, False), (x, 3, False), (x, 0, False), (x, 2.0, False), (x[0], 2, False)):
+        assert forward(*args) is NotImplemented
+        assert backward(g, *args) is NotImplemented
+    assert backward(x, x, 2, False) is NotImplemented
