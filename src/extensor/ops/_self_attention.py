@@ -63,7 +63,8 @@ def _self_attention_formula(g: Any, x: Any, heads: int = 1, causal: bool = False
         as_tensor("self_attention_backward", "grad_output", g),
         as_tensor("self_attention_backward", "x", x),
     )
-    grads = scaled_dot_product_attention_backward(_apart(g, heads), *_parts(x, heads), causal=causal)
+    q, k, v = _parts(x, heads)
+    grads = scaled_dot_product_attention_backward(_apart(g, heads), q, k, v, causal=causal)
     return concatenate([_together(grad) for grad in grads[:3]], -1)
 
 
