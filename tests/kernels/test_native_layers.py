@@ -41,14 +41,14 @@ def calls(name: str, dtype: Any) -> Iterator[tuple[Any, ...]]:
             for weight in (draw(n), None):
                 x = 3 + draw(rows, n)
                 if back:
-                    yield draw(rows, n), x, weight, 1, 1e-5, (True, weight is not None, count == 3)[:count]
+                    yield draw(rows, n), x, (n,), weight, 1e-5, (True, weight is not None, count == 3)[:count]
                 else:
-                    yield (x, weight, *([draw(n)] if count == 3 else []), 1, 1e-5)
+                    yield (x, (n,), weight, *([draw(n)] if count == 3 else []), 1e-5)
         x = strided(4, 5, 6)
         yield (
-            (strided(4, 5, 6), x, draw(5, 6), 1, 0.1, (True,) * count)
+            (strided(4, 5, 6), x, (5, 6), draw(5, 6), 0.1, (True,) * count)
             if back
-            else (x, draw(5, 6), *([None] if count == 3 else []), 1, 0.1)
+            else (x, (5, 6), draw(5, 6), *([None] if count == 3 else []), 0.1)
         )
     elif kind == "batch_norm":
         for shape in ((2, 3, 4), (3, 5, 7, 5), (8, 16, 16, 16)):
