@@ -204,19 +204,7 @@ PyObject* call_concatenate(PyObject*, PyObject* const* args, Py_ssize_t count) {
 // copy(x): the same elements, dense.
 PyObject* call_copy(PyObject*, PyObject* const* args, Py_ssize_t count) {
   PyArrayObject* x = count == 1 ? as_array(args[0]) : nullptr;
-  if (x == nullptr || dtype_of(x) == DType::other || !is_readable(x) || PyArray_NDIM(x) > 32) return not_covered();
-  const npy_intp item = PyArray_ITEMSIZE(x);
-  int64_t shape[NPY_MAXDIMS], strides[NPY_MAXDIMS];
-  for (int axis = 0; axis < PyArray_NDIM(x); ++axis) {
-    shape[axis] = PyArray_DIM(x, axis), strides[axis] = PyArray_STRIDE(x, axis);
-    if (strides[axis] % item != 0) return not_covered();
-  }
-  PyArrayObject* out = new_array(dtype_of(x), PyArray_NDIM(x), PyArray_DIMS(x));
-  if (out != nullptr && PyArray_SIZE(out) > 0) {
-    MaybeReleaseGil unlocked(double(PyArray_NBYTES(out)) * 0.1);
-    copy_to_dense(PyArray_NDIM(x), shape, strides, size_t(item), PyArray_DATA(x), PyArray_DATA(out));
-  }
-  return reinterpret_cast<PyObject*>(out);
+  return x == nullptr || !can_copy_densely(x) ? not_covered() : reinterpret_cast<PyObject*>(dense_copy(x));
 }
 
 }  // namespace

@@ -90,7 +90,8 @@ EXTENSOR_INLINE double hide(const Attention<T>& a, const Block& block, int64_t i
     for (int64_t j = 0; j < visible; ++j) scores[j] = a.allowed[mask + j * a.mask_column] ? scores[j] : hidden;
   else if (a.added != nullptr)
     for (int64_t j = 0; j < visible; ++j) scores[j] += a.added[mask + j * a.mask_column];
-  for (int64_t j = visible; j < filled; ++j) scores[j] = hidden;
+  const int64_t last = filled - Vec<T>::lanes;
+  store(scores + last, load_first(scores + last, visible - last, hidden));
   return fold_row<Largest, T>(scores, filled);
 }
 
