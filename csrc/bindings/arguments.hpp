@@ -19,10 +19,12 @@ inline int64_t product_of(const npy_intp* lengths, int count) {
   return product;
 }
 
-// The array itself or a C-contiguous copy, as a new reference.
-inline PyArrayObject* dense(PyObject* array) {
-  return reinterpret_cast<PyArrayObject*>(
-      PyArray_FromArray(reinterpret_cast<PyArrayObject*>(array), nullptr, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED));
+// The array itself or a C-contiguous copy, as a new reference. The copy is ours if it can be: NumPy's would take its memory
+// from the system, page by page.
+inline PyArrayObject* dense(PyObject* object) {
+  PyArrayObject* array = reinterpret_cast<PyArrayObject*>(object);
+  if (!PyArray_IS_C_CONTIGUOUS(array) && can_copy_densely(array)) return dense_copy(array);
+  return reinterpret_cast<PyArrayObject*>(PyArray_FromArray(array, nullptr, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED));
 }
 
 // A whole number between 0 and `end` - 1; -1 for anything else.

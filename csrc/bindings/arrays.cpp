@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/memory.hpp"
+#include "kernels/copy/copy.hpp"
 
 namespace extensor {
 namespace {
@@ -137,6 +138,25 @@ PyArrayObject* new_array_with_strides(DType dtype, int ndim, const npy_intp* sha
 
 PyArrayObject* new_array(DType dtype, int ndim, const npy_intp* shape) {
   return new_array_with_strides(dtype, ndim, shape, nullptr);
+}
+
+bool can_copy_densely(PyArrayObject* array) {
+  if (dtype_of(array) == DType::other || !is_readable(array) || PyArray_NDIM(array) > 32) return false;
+  for (int axis = 0; axis < PyArray_NDIM(array); ++axis)
+    if (PyArray_STRIDE(array, axis) % PyArray_ITEMSIZE(array) != 0) return false;
+  return true;
+}
+
+PyArrayObject* dense_copy(PyArrayObject* array) {
+  const int ndim = PyArray_NDIM(array);
+  int64_t shape[32], strides[32];
+  for (int axis = 0; axis < ndim; ++axis) shape[axis] = PyArray_DIM(array, axis), strides[axis] = PyArray_STRIDE(array, axis);
+  PyArrayObject* out = new_array(dtype_of(array), ndim, PyArray_DIMS(array));
+  if (out != nullptr && PyArray_SIZE(out) > 0) {
+    MaybeReleaseGil unlocked(double(PyArray_NBYTES(out)) * 0.1);
+    copy_to_dense(ndim, shape, strides, size_t(PyArray_ITEMSIZE(array)), PyArray_DATA(array), PyArray_DATA(out));
+  }
+  return out;
 }
 
 void add_kernel(PyObject* dict, const char* name, KernelFunction function, const void* context) {

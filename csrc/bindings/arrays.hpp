@@ -34,6 +34,12 @@ PyArrayObject* new_array(DType dtype, int ndim, const npy_intp* shape);
 // The same with strides of the caller's choice; they must cover exactly the bytes of a dense array.
 PyArrayObject* new_array_with_strides(DType dtype, int ndim, const npy_intp* shape, const npy_intp* strides);
 
+// Whether dense_copy can read the array.
+bool can_copy_densely(PyArrayObject* array);
+
+// A C-contiguous copy in a new array. nullptr with a Python error set when memory is out.
+PyArrayObject* dense_copy(PyArrayObject* array);
+
 // A new reference to NotImplemented: "not covered here, ask the reference kernel".
 inline PyObject* not_covered() { return Py_NewRef(Py_NotImplemented); }
 

@@ -1,10 +1,11 @@
 // Attention as Python functions.
 #include "kernels/attention/attention.hpp"
 
+#include <cmath>
 #include <utility>
 #include <vector>
 
-#include "bindings/arguments.hpp"
+#include "bindings/operands.hpp"
 
 namespace extensor {
 namespace {
@@ -56,7 +57,7 @@ struct Operand {
 };
 
 // What both directions share: q, k and v with the same leading axes, and the mask by its strides.
-struct Operands {
+struct AttentionOperands {
   Operand of[4];  // q, k, v, g
   std::vector<int64_t> mask_offsets;
   DType dtype = DType::other;
@@ -76,15 +77,7 @@ bool same_leading_axes(PyArrayObject* a, PyArrayObject* b) {
   return true;
 }
 
-template <class T>
-bool are_finite(const Operands& operands, int index) {
-  const PyArrayObject* array = operands.of[index].array;
-  const int64_t rows = operands.length(index, 2), columns = operands.length(index, 1);
-  const int64_t batch = product_of(PyArray_DIMS(const_cast<PyArrayObject*>(array)), operands.ndim - 2);
-  return attention_functions<T>().are_finite(operands.matrices<T>(index), batch, rows, columns);
-}
-
-bool take(Operands& operands, int index, PyObject* argument) {
+bool take(AttentionOperands& operands, int index, PyObject* argument) {
   PyArrayObject* array = as_array(argument);
   if (array == nullptr || PyArray_SIZE(array) == 0 || !is_readable(array)) return false;
   if (index == 0) operands.dtype = dtype_of(array), operands.ndim = PyArray_NDIM(array);
@@ -99,8 +92,7 @@ bool take(Operands& operands, int index, PyObject* argument) {
     }
     operands.of[index].hold(copy);
   }
-  // What is hidden must not count even if it is inf or nan: the reference sees to that.
-  return operands.dtype == DType::float32 ? are_finite<float>(operands, index) : are_finite<double>(operands, index);
+  return true;
 }
 
 // A new array of `shape` whose axes lie in memory in the order of those of `like`, if its rows stay dense: where a head was
@@ -118,7 +110,7 @@ PyArrayObject* new_array_like(DType dtype, int ndim, const npy_intp* shape, PyAr
 
 // Where the rows of the mask of each batch element begin, and the strides inside. False for masks of another kind.
 template <class T>
-bool read_mask(PyObject* argument, Operands& operands, Attention<T>& attention) {
+bool read_mask(PyObject* argument, AttentionOperands& operands, Attention<T>& attention) {
   if (argument == Py_None) return true;
   PyArrayObject* mask = as_array(argument);
   if (mask == nullptr || !is_readable(mask) || PyArray_NDIM(mask) > operands.ndim) return false;
@@ -141,7 +133,7 @@ bool read_mask(PyObject* argument, Operands& operands, Attention<T>& attention) 
 }
 
 template <class T>
-bool read_attention(Operands& operands, PyObject* mask, PyObject* causal, PyObject* scale, Attention<T>& attention) {
+bool read_attention(AttentionOperands& operands, PyObject* mask, PyObject* causal, PyObject* scale, Attention<T>& attention) {
   const double factor = PyFloat_AsDouble(scale);
   if (PyErr_Occurred()) {
     PyErr_Clear();
@@ -154,7 +146,7 @@ bool read_attention(Operands& operands, PyObject* mask, PyObject* causal, PyObje
 }
 
 template <class T>
-PyObject* run_forward(Operands& operands, PyObject* const* args) {
+PyObject* run_forward(AttentionOperands& operands, PyObject* const* args) {
   Attention<T> attention;
   if (!read_attention(operands, args[3], args[4], args[5], attention)) return not_covered();
   npy_intp shape[NPY_MAXDIMS];
@@ -164,16 +156,19 @@ PyObject* run_forward(Operands& operands, PyObject* const* args) {
   PyArrayObject* array = new_array_like(operands.dtype, operands.ndim, shape, operands.of[0].array);
   if (array == nullptr) return nullptr;
   out.hold(array);
+  bool finite;
   {
     MaybeReleaseGil unlocked(attention_ns(attention));
-    attention_functions<T>().forward(attention, out.matrices<T>());
+    finite = attention_functions<T>().forward(attention, out.matrices<T>());
   }
+  // What is hidden must not count even if it is inf or nan: the reference sees to that.
+  if (!finite) return not_covered();
   return Py_NewRef(reinterpret_cast<PyObject*>(array));
 }
 
 // q, k, v, mask, causal, scale
 PyObject* call_attention(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  Operands operands;
+  AttentionOperands operands;
   if (count != 6) return not_covered();
   for (int i = 0; i < 3; ++i)
     if (!take(operands, i, args[i])) return not_covered();
@@ -181,7 +176,7 @@ PyObject* call_attention(PyObject*, PyObject* const* args, Py_ssize_t count) {
 }
 
 template <class T>
-PyObject* run_backward(Operands& operands, PyObject* const* args) {
+PyObject* run_backward(AttentionOperands& operands, PyObject* const* args) {
   Attention<T> attention;
   if (!read_attention(operands, args[4], args[5], args[6], attention)) return not_covered();
   Operand grads[3];
@@ -192,20 +187,22 @@ PyObject* run_backward(Operands& operands, PyObject* const* args) {
     if (grad == nullptr) return nullptr;
     grads[i].hold(grad);
   }
+  bool finite;
   {
     Matrices<T> to[3];
     for (int i = 0; i < 3; ++i)
       if (grads[i].array != nullptr) to[i] = grads[i].matrices<T>();
     MaybeReleaseGil unlocked(3 * attention_ns(attention));
-    attention_functions<T>().backward(attention, operands.matrices<T>(3), to[0], to[1], to[2]);
+    finite = attention_functions<T>().backward(attention, operands.matrices<T>(3), to[0], to[1], to[2]);
   }
+  if (!finite) return not_covered();
   const auto given = [&](int i) { return grads[i].array == nullptr ? Py_None : reinterpret_cast<PyObject*>(grads[i].array); };
   return PyTuple_Pack(4, given(0), given(1), given(2), Py_None);
 }
 
 // g, q, k, v, mask, causal, scale, needs; the gradient of the mask is left to the reference
 PyObject* call_attention_backward(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  Operands operands;
+  AttentionOperands operands;
   if (count != 8 || !PyTuple_Check(args[7]) || PyTuple_GET_SIZE(args[7]) != 4 || PyTuple_GET_ITEM(args[7], 3) == Py_True)
     return not_covered();
   for (int i = 0; i < 4; ++i)
@@ -213,11 +210,74 @@ PyObject* call_attention_backward(PyObject*, PyObject* const* args, Py_ssize_t c
   return operands.dtype == DType::float32 ? run_backward<float>(operands, args) : run_backward<double>(operands, args);
 }
 
+// Rows [batch, length, 3, heads, features] that hold queries, keys and values of all heads side by side.
+struct PackedRows {
+  int64_t batch = 0, length = 0, heads = 0, features = 0;
+  std::vector<int64_t> parts, whole;  // where a head begins in these rows, and in rows [batch, length, heads, features]
+
+  // False for anything that cannot be such rows.
+  bool read(PyArrayObject* x, PyObject* count) {
+    const long given = PyArray_NDIM(x) == 3 ? read_axis(count, int(PyArray_DIM(x, 2)) + 1) : -1;
+    if (given < 1 || PyArray_SIZE(x) == 0 || PyArray_DIM(x, 2) % (3 * given) != 0) return false;
+    batch = PyArray_DIM(x, 0), length = PyArray_DIM(x, 1), heads = given, features = PyArray_DIM(x, 2) / (3 * given);
+    for (int64_t i = 0; i < batch * heads; ++i) {
+      const int64_t place = i % heads * features, row = i / heads * length;
+      parts.push_back(row * 3 * heads * features + place), whole.push_back(row * heads * features + place);
+    }
+    return true;
+  }
+  template <class T>
+  Matrices<T> part(T* data, int which) const {
+    return {data + which * heads * features, parts.data(), 3 * heads * features};
+  }
+  template <class T>
+  Matrices<T> all(T* data) const {
+    return {data, whole.data(), heads * features};
+  }
+  template <class T>
+  Attention<T> attention(const T* x, bool causal) const {
+    return {batch * heads, length, length, features, features, part(x, 0), part(x, 1), part(x, 2), nullptr, nullptr, nullptr, 0, 0, causal,
+            1 / std::sqrt(double(features))};
+  }
+};
+
+// x, heads, causal;  back: g, x, heads, causal
+PyObject* call_self_attention(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  const bool back = *kernel_context<bool>(self);
+  if (count != (back ? 4 : 3)) return not_covered();
+  PyArrayObject* x = as_array(args[back]);
+  if (x == nullptr || !is_float(dtype_of(x))) return not_covered();
+  const DType dtype = dtype_of(x);
+  PackedRows rows;
+  Operands<2> operands;
+  if (!rows.read(x, args[count - 2]) || !operands.take(0, args[back], dtype) || (back && !operands.take(1, args[0], dtype))) return not_covered();
+  const npy_intp shape[] = {rows.batch, rows.length, rows.heads * rows.features};
+  if (back && (operands.array(1) == nullptr || PyArray_NDIM(operands.array(1)) != 3 || !PyArray_CompareLists(PyArray_DIMS(operands.array(1)), shape, 3)))
+    return not_covered();
+  PyArrayObject* out = back ? new_array(dtype, 3, PyArray_DIMS(x)) : new_array(dtype, 3, shape);
+  if (out == nullptr) return nullptr;
+  const auto run = [&](auto zero) {
+    using T = decltype(zero);
+    const Attention<T> attention = rows.attention(operands.data<T>(0), args[count - 1] == Py_True);
+    T* const to = data_of<T>(out);
+    MaybeReleaseGil unlocked((back ? 3 : 1) * attention_ns(attention));
+    if (!back) return attention_functions<T>().forward(attention, rows.all(to));
+    return attention_functions<T>().backward(attention, rows.all(operands.data<T>(1)), rows.part(to, 0), rows.part(to, 1), rows.part(to, 2));
+  };
+  if (dtype == DType::float32 ? run(0.0f) : run(0.0)) return reinterpret_cast<PyObject*>(out);
+  Py_DECREF(out);
+  return not_covered();
+}
+
+constexpr bool forwards = false, backwards = true;
+
 }  // namespace
 
 void bind_attention(PyObject* kernels) {
   add_kernel(kernels, "scaled_dot_product_attention", call_attention);
   add_kernel(kernels, "scaled_dot_product_attention_backward", call_attention_backward);
+  add_kernel(kernels, "self_attention", call_self_attention, &forwards);
+  add_kernel(kernels, "self_attention_backward", call_self_attention, &backwards);
 }
 
 }  // namespace extensor

@@ -196,7 +196,7 @@ bool rows_of(PyArrayObject* array, Stack& rows, PyObject*& holder, bool dense = 
   holder = nullptr;
   rows = stack_of(array, false);
   if (merge_batch_into_rows(rows) && (!dense || rows.row == 1 || rows.column == 1)) return true;
-  holder = PyArray_NewCopy(array, NPY_CORDER);
+  holder = can_copy_densely(array) ? reinterpret_cast<PyObject*>(dense_copy(array)) : PyArray_NewCopy(array, NPY_CORDER);
   if (holder == nullptr) return false;
   rows = stack_of(reinterpret_cast<PyArrayObject*>(holder), false);
   return merge_batch_into_rows(rows);

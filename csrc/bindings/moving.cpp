@@ -123,16 +123,31 @@ PyObject* call_on_rows(KernelFunction function, PyObject* self, PyObject* first,
   return result;
 }
 
-// embedding(weight, indices)
+// embedding(indices, weight, padding_idx); the padding is the gradient's affair
 PyObject* call_embedding(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  return count == 2 ? call_on_rows(call_take, self, args[0], args[1], nullptr) : not_covered();
+  PyArrayObject* weight = count == 3 ? as_array(args[1]) : nullptr;
+  if (weight == nullptr || PyArray_NDIM(weight) != 2) return not_covered();
+  if (dtype_of(weight) < DType::float16 || dtype_of(weight) > DType::float64) return not_covered();
+  if (args[2] != Py_None && read_axis(args[2], int(PyArray_DIM(weight, 0))) < 0) return not_covered();
+  return call_on_rows(call_take, self, args[1], args[0], nullptr);
 }
 
 // embedding_backward(g, indices, shape, padding_idx)
 PyObject* call_embedding_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  if (count != 4) return not_covered();
+  PyArrayObject* g = count == 4 ? as_array(args[0]) : nullptr;
+  PyArrayObject* indices = count == 4 ? as_array(args[1]) : nullptr;
+  npy_intp shape[NPY_MAXDIMS];
+  int ndim;
+  if (g == nullptr || indices == nullptr || !read_shape(args[2], ndim, shape) || ndim != 2) return not_covered();
+  const int axes = PyArray_NDIM(indices);
+  if (PyArray_NDIM(g) != axes + 1 || PyArray_DIM(g, axes) != shape[1] || !PyArray_CompareLists(PyArray_DIMS(g), PyArray_DIMS(indices), axes))
+    return not_covered();
   PyObject* result = call_on_rows(call_take_backward, self, args[0], args[1], args[2]);
-  if (result == nullptr || result == Py_NotImplemented || args[3] == Py_None) return result;
+  if (result == nullptr) {  // too large a table, of which the caller has more to say
+    PyErr_Clear();
+    return not_covered();
+  }
+  if (result == Py_NotImplemented || args[3] == Py_None) return result;
   PyArrayObject* out = reinterpret_cast<PyArrayObject*>(result);
   const long row = read_axis(args[3], int(PyArray_DIM(out, 0)));
   if (row < 0) {
@@ -189,19 +204,7 @@ PyObject* call_concatenate(PyObject*, PyObject* const* args, Py_ssize_t count) {
 // copy(x): the same elements, dense.
 PyObject* call_copy(PyObject*, PyObject* const* args, Py_ssize_t count) {
   PyArrayObject* x = count == 1 ? as_array(args[0]) : nullptr;
-  if (x == nullptr || dtype_of(x) == DType::other || !is_readable(x) || PyArray_NDIM(x) > 32) return not_covered();
-  const npy_intp item = PyArray_ITEMSIZE(x);
-  int64_t shape[NPY_MAXDIMS], strides[NPY_MAXDIMS];
-  for (int axis = 0; axis < PyArray_NDIM(x); ++axis) {
-    shape[axis] = PyArray_DIM(x, axis), strides[axis] = PyArray_STRIDE(x, axis);
-    if (strides[axis] % item != 0) return not_covered();
-  }
-  PyArrayObject* out = new_array(dtype_of(x), PyArray_NDIM(x), PyArray_DIMS(x));
-  if (out != nullptr && PyArray_SIZE(out) > 0) {
-    MaybeReleaseGil unlocked(double(PyArray_NBYTES(out)) * 0.1);
-    copy_to_dense(PyArray_NDIM(x), shape, strides, size_t(item), PyArray_DATA(x), PyArray_DATA(out));
-  }
-  return reinterpret_cast<PyObject*>(out);
+  return x == nullptr || !can_copy_densely(x) ? not_covered() : reinterpret_cast<PyObject*>(dense_copy(x));
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Normalisation as Python functions.
 #include "kernels/norm/norm.hpp"
 
+#include <cmath>
+
 #include "bindings/half.hpp"
 #include "bindings/operands.hpp"
 #include "core/memory.hpp"
@@ -15,7 +17,24 @@ bool read_number(PyObject* object, double& number) {
   return false;
 }
 
-// layer_norm: x, weight, bias, start, eps.  rms_norm: x, weight, start, eps.
+// How many axes are normalised: those of `lengths`, an int or a tuple, if x ends with them and `eps` is one; else 0.
+int normalised_axes(PyArrayObject* x, PyObject* lengths, PyObject* eps, double& number) {
+  npy_intp shape[NPY_MAXDIMS];
+  int count = 1;
+  if (PyLong_Check(lengths)) shape[0] = PyLong_AsSsize_t(lengths);
+  else if (!read_shape(lengths, count, shape)) return 0;
+  if (PyErr_Occurred()) PyErr_Clear();
+  if (count == 0 || count > PyArray_NDIM(x) || !PyArray_CompareLists(PyArray_DIMS(x) + PyArray_NDIM(x) - count, shape, count)) return 0;
+  return read_number(eps, number) && number >= 0 && std::isfinite(number) ? count : 0;
+}
+
+// Whether a weight or a bias, if there is one, has the last `count` axes of x.
+bool has_last_axes(PyArrayObject* array, PyArrayObject* x, int count) {
+  return array == nullptr ||
+         (PyArray_NDIM(array) == count && PyArray_CompareLists(PyArray_DIMS(array), PyArray_DIMS(x) + PyArray_NDIM(x) - count, count));
+}
+
+// layer_norm: x, normalized_shape, weight, bias, eps.  rms_norm: x, normalized_shape, weight, eps.
 PyObject* call_rows(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const bool centre = *kernel_context<bool>(self);
   if (count != (centre ? 5 : 4)) return not_covered();
@@ -23,15 +42,15 @@ PyObject* call_rows(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (x == nullptr) return not_covered();
   const DType dtype = dtype_of(x);
   if (!is_float(dtype)) return call_widened(call_rows, self, args, count);
-  const long start = read_axis(args[count - 2], PyArray_NDIM(x));
   Operands<3> operands;
   double eps;
-  if (start < 0 || !read_number(args[count - 1], eps) || !operands.take(0, args[0], dtype) || !operands.take(1, args[1], dtype) ||
-      (centre && !operands.take(2, args[2], dtype)))
+  const int inner = normalised_axes(x, args[1], args[count - 1], eps);
+  if (inner == 0 || !operands.take(0, args[0], dtype) || !operands.take(1, args[2], dtype) ||
+      (centre && !operands.take(2, args[3], dtype)) || !has_last_axes(operands.array(1), x, inner) || !has_last_axes(operands.array(2), x, inner))
     return not_covered();
   PyArrayObject* out = new_array(dtype, PyArray_NDIM(x), PyArray_DIMS(x));
   if (out == nullptr || PyArray_SIZE(out) == 0) return reinterpret_cast<PyObject*>(out);
-  const int64_t rows = product_of(PyArray_DIMS(x), int(start)), n = PyArray_SIZE(x) / rows;
+  const int64_t rows = product_of(PyArray_DIMS(x), PyArray_NDIM(x) - inner), n = PyArray_SIZE(x) / rows;
   const auto run = [&](auto zero) {
     using T = decltype(zero);
     norm_functions<T>().rows({rows, n, operands.data<T>(0), operands.data<T>(1), operands.data<T>(2), eps, centre}, data_of<T>(out));
@@ -42,7 +61,7 @@ PyObject* call_rows(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return reinterpret_cast<PyObject*>(out);
 }
 
-// g, x, weight, start, eps, needs
+// g, x, normalized_shape, weight, eps, needs
 PyObject* call_rows_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const bool centre = *kernel_context<bool>(self);
   if (count != 6) return not_covered();
@@ -50,22 +69,22 @@ PyObject* call_rows_backward(PyObject* self, PyObject* const* args, Py_ssize_t c
   if (x == nullptr) return not_covered();
   const DType dtype = dtype_of(x);
   if (!is_float(dtype)) return call_widened(call_rows_backward, self, args, count);
-  const long start = read_axis(args[3], PyArray_NDIM(x));
   Operands<3> operands;
   double eps;
   bool needs[3] = {};
-  if (start < 0 || PyArray_SIZE(x) == 0 || !read_number(args[4], eps) || !read_flags(args[5], needs, centre ? 3 : 2) ||
-      !operands.take(0, args[1], dtype) || !operands.take(1, args[2], dtype) || !operands.take(2, args[0], dtype) ||
-      operands.data<char>(2) == nullptr)
+  const int inner = normalised_axes(x, args[2], args[4], eps), start = PyArray_NDIM(x) - inner;
+  if (inner == 0 || PyArray_SIZE(x) == 0 || !read_flags(args[5], needs, centre ? 3 : 2) || !operands.take(0, args[1], dtype) ||
+      !operands.take(1, args[3], dtype) || !operands.take(2, args[0], dtype) || operands.data<char>(2) == nullptr ||
+      !has_last_axes(operands.array(1), x, inner) || !has_last_axes(operands.array(2), x, PyArray_NDIM(x)))
     return not_covered();
-  const int inner = PyArray_NDIM(x) - int(start);
+  if (needs[1] && operands.array(1) == nullptr) return not_covered();  // whoever asks must know that there is none
   const npy_intp* shape = PyArray_DIMS(x);
   PyArrayObject* grad_x = needs[0] ? new_array(dtype, PyArray_NDIM(x), shape) : nullptr;
   PyArrayObject* grad_weight = needs[1] ? new_array(dtype, inner, shape + start) : nullptr;
   PyArrayObject* grad_bias = needs[2] ? new_array(dtype, inner, shape + start) : nullptr;
   const bool made = (grad_x != nullptr) == needs[0] && (grad_weight != nullptr) == needs[1] && (grad_bias != nullptr) == needs[2];
   if (made) {
-    const int64_t rows = product_of(shape, int(start)), n = PyArray_SIZE(x) / rows;
+    const int64_t rows = product_of(shape, start), n = PyArray_SIZE(x) / rows;
     const auto run = [&](auto zero) {
       using T = decltype(zero);
       const RowNorm<T> norm{rows, n, operands.data<T>(0), operands.data<T>(1), nullptr, eps, centre};

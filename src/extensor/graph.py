@@ -408,7 +408,9 @@ def _run_natively(op: Op, rule: Rule) -> None:
     ]
     kept = []
     for p in rule.parameters:
-        if p.keyword:  # an option; at its default in a plain call
+        if p.keyword and not (
+            op.plain is not None and p.name in tensors
+        ):  # an option; at its default in a plain call
             continue
         if p.is_output:
             kept.append(("output", 0))
@@ -445,8 +447,10 @@ def _run_directly(op: Any, records: bool, kept: Any, targets: Any, names: Any, r
     native = NATIVE.get(op.__name__)
     if native is not None and op.plain is not None:
         required = sum(1 for _ in itertools.takewhile(lambda entry: entry is ..., op.plain))
-        tensors = max(required, *(t + 1 for t in targets)) if targets else required
-        op.run_directly(native, records, kept, targets, op.plain, names, tensors, results)
+        optional = [i + 1 for i, entry in enumerate(op.plain) if entry is ExTensor]
+        tensors = max(required, *(t + 1 for t in targets), *optional) if targets or optional else required
+        plain = tuple(None if entry is ExTensor else entry for entry in op.plain)
+        op.run_directly(native, records, kept, targets, plain, names, tensors, results)
 
 
 def _parameter_names(fn: Callable[..., Any]) -> tuple[str, ...]:
@@ -572,7 +576,8 @@ def differentiable(
         mirrored: an argument whose gradient is minus that of the first (losses of a difference).
         plain: for a function whose body is "check, then the one kernel of its name": the kernel's arguments in a call
             with tensors alone; ``...`` for each tensor, ``None`` for one that may be left out (and is, unless it
-            has a gradient), then the attributes; ``tuple`` for a shape, or a tensor of which only the shape counts.
+            has a gradient; ``ExTensor`` for one that is not), then the attributes; ``tuple`` for a shape, or a tensor
+            of which only the shape counts.
 
     Example:
         >>> import extensor as et

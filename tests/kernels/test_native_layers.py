@@ -14,7 +14,7 @@ from extensor.kernels import KERNELS
 NAMES = [
     "layer_norm", "layer_norm_backward", "rms_norm", "rms_norm_backward", "batch_norm", "batch_norm_backward",
     "group_norm", "group_norm_backward",
-    "scaled_dot_product_attention", "scaled_dot_product_attention_backward",
+    "scaled_dot_product_attention", "scaled_dot_product_attention_backward", "self_attention", "self_attention_backward",
 ]  # fmt: skip
 pytestmark = pytest.mark.skipif(
     KERNELS["layer_norm"].native is None, reason="the native core is not installed"
@@ -41,14 +41,14 @@ def calls(name: str, dtype: Any) -> Iterator[tuple[Any, ...]]:
             for weight in (draw(n), None):
                 x = 3 + draw(rows, n)
                 if back:
-                    yield draw(rows, n), x, weight, 1, 1e-5, (True, weight is not None, count == 3)[:count]
+                    yield draw(rows, n), x, (n,), weight, 1e-5, (True, weight is not None, count == 3)[:count]
                 else:
-                    yield (x, weight, *([draw(n)] if count == 3 else []), 1, 1e-5)
+                    yield (x, (n,), weight, *([draw(n)] if count == 3 else []), 1e-5)
         x = strided(4, 5, 6)
         yield (
-            (strided(4, 5, 6), x, draw(5, 6), 1, 0.1, (True,) * count)
+            (strided(4, 5, 6), x, (5, 6), draw(5, 6), 0.1, (True,) * count)
             if back
-            else (x, draw(5, 6), *([None] if count == 3 else []), 1, 0.1)
+            else (x, (5, 6), draw(5, 6), *([None] if count == 3 else []), 0.1)
         )
     elif kind == "batch_norm":
         for shape in ((2, 3, 4), (3, 5, 7, 5), (8, 16, 16, 16)):
@@ -90,6 +90,13 @@ def calls(name: str, dtype: Any) -> Iterator[tuple[Any, ...]]:
                     yield x, weight, None if weight is None else draw(n), groups, 1e-5
         x = strided(2, 4, 6)
         yield (strided(2, 4, 6), x, draw(4), 2, 0.1, (True,) * 3) if back else (x, draw(4), None, 2, 0.1)
+    elif kind == "self_attention":
+        for n, length, heads, d in ((1, 1, 1, 1), (2, 5, 3, 7), (2, 64, 4, 32), (1, 130, 2, 20)):
+            for causal in (False, True):
+                x = draw(n, length, 3 * heads * d)
+                yield (draw(n, length, heads * d), x, heads, causal) if back else (x, heads, causal)
+        x = strided(2, 3, 12)
+        yield (strided(2, 3, 4), x, 2, True) if back else (x, 2, True)
     else:
         for batch, length, keys, d, e in (
             ((), 1, 1, 1, 1),
@@ -158,9 +165,32 @@ def test_the_same_bits_on_any_number_of_threads(name: str) -> None:
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_attention_leaves_what_is_not_finite_to_the_reference(bad: float) -> None:
-    x = np.ones((3, 4), np.float32)
-    for position in range(3):
-        args = [x, x, x]
-        args[position] = np.where(np.arange(12).reshape(3, 4) == 11, np.float32(bad), x)
-        assert KERNELS["scaled_dot_product_attention"].native(*args, None, True, 1.0) is NotImplemented
+@pytest.mark.parametrize("causal", [False, True])
+def test_what_is_not_finite_reaches_those_who_see_it_and_no_others(bad: float, causal: bool) -> None:
+    rng = np.random.default_rng(5)
+    forward, backward = (KERNELS["scaled_dot_product_attention" + part] for part in ("", "_backward"))
+    seen = rng.random((40, 40)) < 0.5
+    for mask in (None, seen, np.where(seen, np.float32(0), np.float32(-np.inf))):
+        for position in range(4):
+            for place in (0, 17, -1):
+                q, k, v, g = operands = [
+                    rng.standard_normal((40, n)).astype(np.float32) for n in (3, 3, 5, 5)
+                ]
+                operands[position][place, 1] = bad
+                attributes, needs = (mask, causal, 0.5), (True, True, True, False)
+                with np.errstate(all="ignore"):
+                    expected = forward.reference(q, k, v, *attributes)
+                    grads = backward.reference(g, q, k, v, *attributes, needs)[:3]
+                np.testing.assert_allclose(forward.on_arrays(q, k, v, *attributes), expected, 2e-5, 2e-5)
+                for native, grad in zip(backward.on_arrays(g, q, k, v, *attributes, needs), grads):
+                    np.testing.assert_allclose(native, grad, 2e-5, 2e-5)
+
+
+def test_self_attention_leaves_what_is_not_finite_and_what_does_not_fit_to_the_reference() -> None:
+    x, g = np.ones((1, 3, 12), np.float32), np.ones((1, 3, 4), np.float32)
+    bad = np.where(np.arange(36).reshape(x.shape) == 35, np.float32(np.nan), x)
+    forward, backward = KERNELS["self_attention"].native, KERNELS["self_attention_backward"].native
+    for args in ((bad, 2, False), (x, 3, False), (x, 0, False), (x, 2.0, False), (x[0], 2, False)):
+        assert forward(*args) is NotImplemented
+        assert backward(g, *args) is NotImplemented
+    assert backward(x, x, 2, False) is NotImplemented

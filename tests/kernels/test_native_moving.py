@@ -87,7 +87,7 @@ def test_embedding(dtype: Any) -> None:
     rng = np.random.default_rng(5)
     weight = rng.standard_normal((7, 6)).astype(dtype)[:, ::2]
     indices = rng.integers(0, 7, (5, 8))[:, ::2]
-    np.testing.assert_array_equal(NATIVE["embedding"](weight, indices), weight[indices])
+    np.testing.assert_array_equal(NATIVE["embedding"](indices, weight, None), weight[indices])
     g = np.swapaxes(rng.standard_normal((4, 5, 3)).astype(dtype), 0, 1)
     for padding in (None, 2):
         got = NATIVE["embedding_backward"](g, indices, (7, 3), padding)
@@ -95,7 +95,7 @@ def test_embedding(dtype: Any) -> None:
         wide = KERNELS["embedding_backward"].reference(g.astype(np.float64), indices, (7, 3), padding)
         np.testing.assert_allclose(got, wide, rtol=1e-6 if dtype == np.float32 else 1e-15)
     assert not got[2].any()
-    assert NATIVE["embedding"](weight, np.array([7])) is NotImplemented
+    assert NATIVE["embedding"](np.array([7]), weight, None) is NotImplemented
     assert NATIVE["embedding_backward"](g, indices, (7, 3), 7) is NotImplemented
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import extensor as et
 from extensor.kernels.reference import attention as reference
+from extensor.ops._self_attention import attend_to_itself
 
 RNG = np.random.default_rng(3)
 
@@ -181,3 +182,58 @@ def test_errors(call: Any, error: type[Exception], text: str) -> None:
 def test_the_shape_of_the_gradient() -> None:
     with pytest.raises(ValueError, match=r"\[scaled_dot_product_attention_backward\] grad_output has shape"):
         et.scaled_dot_product_attention_backward(et.ones((2, 3, 5)), A, A, A)
+
+
+def apart(x: Any, heads: int) -> Any:
+    n, length, width = x.shape
+    return x.reshape((n, length, heads, width // heads)).swapaxes(1, 2)
+
+
+def composed(x: Any, heads: int, causal: bool) -> Any:
+    """What :func:`attend_to_itself` computes, from public functions."""
+    y = et.scaled_dot_product_attention(*(apart(part, heads) for part in et.split(x, 3, -1)), causal=causal)
+    return y.swapaxes(1, 2).reshape((*x.shape[:2], x.shape[2] // 3))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", [et.float64, et.float32, et.float16])
+def test_attention_of_rows_to_themselves(dtype: Any, causal: bool) -> None:
+    x, g, w = (et.tensor(draw(*shape), dtype) for shape in ((2, 7, 24), (2, 7, 8), (2, 7, 24)))
+    tolerance = {et.float64: 1e-10, et.float32: 1e-4, et.float16: 0.1}[dtype]
+
+    def gradient(f: Any) -> Any:
+        return lambda x: et.grad(lambda x: (f(x, 2, causal) * g).sum())(x)
+
+    def second(f: Any) -> Any:
+        return et.grad(lambda x: (gradient(f)(x) * w).sum())(x)
+
+    for found, expected in (
+        (attend_to_itself(x, 2, causal), composed(x, 2, causal)),
+        (gradient(attend_to_itself)(x), gradient(composed)(x)),
+        (second(attend_to_itself), second(composed)),
+    ):
+        assert (found.shape, found.dtype) == (expected.shape, dtype)
+        np.testing.assert_allclose(
+            found.numpy().astype(float), expected.numpy().astype(float), tolerance, tolerance
+        )
+
+
+def test_attention_of_rows_to_themselves_as_source() -> None:
+    x = et.tensor(draw(1, 3, 6))
+    source = et.backward_source(lambda x: attend_to_itself(x, 2, True).sum(), x)
+    assert "scaled_dot_product_attention_backward" in source
+    found: dict[str, Any] = {}
+    exec(source, found)
+    grad = found["backward"](x)
+    expected = et.grad(lambda x: attend_to_itself(x, 2, True).sum())(x)
+    np.testing.assert_allclose(
+        (grad[0] if isinstance(grad, tuple) else grad).numpy(), expected.numpy(), 1e-10, 1e-10
+    )
+
+
+@pytest.mark.parametrize("shape", [(2, 6), (1, 2, 8), (1, 2, 0, 6)])
+def test_rows_that_are_not_queries_keys_and_values(shape: tuple[int, ...]) -> None:
+    with pytest.raises(
+        ValueError, match=r"\[self_attention\] x must have shape \(N, T, 3 \* heads \* features\)"
+    ):
+        attend_to_itself(et.ones(shape), 2, False)

@@ -68,8 +68,8 @@ PyObject* made_attribute(PyObject* value, PyObject* plain, int ndim) {
     return PyFloat_CheckExact(value) || PyLong_CheckExact(value) ? Py_NewRef(value) : nullptr;
   }
   if (value == nullptr || value == plain) return Py_NewRef(plain);
-  // keepdims, the needs of a backward, the reduction of a loss
-  const bool alike = (PyBool_Check(plain) && PyBool_Check(value)) || (PyTuple_CheckExact(plain) && PyTuple_CheckExact(value)) ||
+  // keepdims, an eps, the needs of a backward, the reduction of a loss
+  const bool alike = (PyFloat_CheckExact(plain) && PyFloat_CheckExact(value)) || (PyBool_Check(plain) && PyBool_Check(value)) || (PyTuple_CheckExact(plain) && PyTuple_CheckExact(value)) ||
                      (PyUnicode_CheckExact(plain) && PyUnicode_CheckExact(value));
   return alike ? Py_NewRef(value) : nullptr;
 }

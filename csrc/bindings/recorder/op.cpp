@@ -150,15 +150,18 @@ PyObject* record(Op* op, PyObject* const* args, const Operands& ops, PyObject* o
   return reinterpret_cast<PyObject*>(node);
 }
 
+bool is_shape(PyObject* value) {
+  if (!PyTuple_CheckExact(value)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i)
+    if (!PyLong_CheckExact(PyTuple_GET_ITEM(value, i))) return false;
+  return true;
+}
+
 // What a kernel gets for a tensor of which it needs the shape alone: of the dtype of the gradient, and not recorded. A new
 // reference; nullptr without an error set: in doubt.
 PyObject* made_shape(PyObject* value, const Tensor* grad) {
   if (value == nullptr || grad == nullptr) return nullptr;
-  if (PyTuple_CheckExact(value)) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i)
-      if (!PyLong_CheckExact(PyTuple_GET_ITEM(value, i))) return nullptr;
-    return Py_NewRef(value);
-  }
+  if (PyTuple_CheckExact(value)) return is_shape(value) ? Py_NewRef(value) : nullptr;
   if (!PyObject_TypeCheck(value, tensor_base)) return nullptr;
   auto* tensor = reinterpret_cast<Tensor*>(value);
   auto* array = reinterpret_cast<PyArrayObject*>(tensor->array);
@@ -205,6 +208,11 @@ PyObject* call_directly(Op* op, PyObject* const* args, Py_ssize_t count, PyObjec
   PyObject* values[max_direct_arguments];
   int ndim = 0;  // a loss's grad_output has fewer axes than its logits
   for (Py_ssize_t i = 0; i < op->tensor_count; ++i) {
+    if (PyTuple_GET_ITEM(op->plain, i) == reinterpret_cast<PyObject*>(&PyTuple_Type)) {  // a shape between tensors
+      if (given[i] == nullptr || !(PyLong_CheckExact(given[i]) || is_shape(given[i]))) return nullptr;
+      values[i] = given[i];
+      continue;
+    }
     if (given[i] == nullptr || given[i] == Py_None) {
       if (PyTuple_GET_ITEM(op->plain, i) != Py_None) return nullptr;  // a tensor that must be given
       values[i] = Py_None;

@@ -1,18 +1,20 @@
 // Compiled once per instruction set.
 //
-// A block is some queries of one batch element with complete rows of scores:
-//   1. scores = (scale q) k^T        a product
-//   2. p = softmax(scores + mask)    row by row; hidden keys get exactly 0
-//   3. out = p v                     a product
-// and back, from the same p:
-//   4. dv += p^T dy                  5. dp = dy v^T
-//   6. ds = scale p (dp - sum(p dp))
-//   7. dq = ds k                     8. dk += ds^T q
+// As many queries as a register tile has rows, of one batch element, with complete rows of scores:
+//   1. scores = (scale q) k^T        2. p = softmax(scores + mask), row by row; hidden keys get exactly 0
+//   3. out = p v
+// and back, the p and ds of a block of queries being kept:
+//   4. dp = dy v^T                   5. ds = scale p (dp - sum(p dp))
+//   6. dq = ds k                     7. dv += p^T dy, dk += ds^T q
+// What stays the same for all queries is packed once per batch element. Of a causal product, the tiles that lie behind their
+// queries are left out.
 #include "kernels/attention/attention.hpp"
+
+#include <atomic>
 
 #include "core/memory.hpp"
 #include "core/threads.hpp"
-#include "kernels/matmul/matmul.hpp"
+#include "kernels/recurrent/packed_weight.hpp"
 #include "kernels/softmax/rows.hpp"
 
 namespace extensor::EXTENSOR_ISA {
@@ -20,16 +22,14 @@ namespace {
 
 constexpr int64_t block_scores = 1 << 18;
 
-template <class T>
-void multiply(const Product<T>& product) {
-  if constexpr (sizeof(T) == 4) matmul_table().float32(product, {});
-  else matmul_table().float64(product, {});
-}
+constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+constexpr int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
+// Rows of scores are whole panels; what lies behind the last key is nobody's.
 template <class T>
-struct Block {
-  int64_t batch, start, rows, seen;  // `seen` keys at most are visible from here
-};
+constexpr int64_t whole_panels(int64_t count) {
+  return (count + panel_width<T> - 1) / panel_width<T> * panel_width<T>;
+}
 
 template <class T>
 int64_t rows_per_block(const Attention<T>& a) {
@@ -38,92 +38,143 @@ int64_t rows_per_block(const Attention<T>& a) {
   return rows < 1 ? 1 : rows > a.queries ? a.queries : rows;
 }
 
+// Some queries, and the keys that the last of them sees.
+struct Block {
+  int64_t batch, start, rows, seen;
+};
+
 template <class T>
-Block<T> block_at(const Attention<T>& a, int64_t batch, int64_t start, int64_t most) {
-  const int64_t rows = a.queries - start < most ? a.queries - start : most;
-  const int64_t seen = a.causal && start + rows < a.keys ? start + rows : a.keys;
-  return {batch, start, rows, seen};
+Block block_at(const Attention<T>& a, int64_t batch, int64_t start, int64_t rows) {
+  return {batch, start, rows, a.causal ? least(a.keys, start + rows) : a.keys};
 }
 
-// Rows of scores are whole vectors; what lies behind the last key is nobody's.
-template <class T>
-constexpr int64_t whole_vectors(int64_t count) {
-  return (count + Vec<T>::lanes - 1) / Vec<T>::lanes * Vec<T>::lanes;
+// body(first, rows): `count` rows in tiles of nearly equal heights; `shared` between threads, or not.
+template <class Body>
+void for_each_tile(int64_t count, bool shared, double row_ns, const Body& body) {
+  const int64_t tiles = (count + max_rows - 1) / max_rows;
+  const auto run = [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) body(t * count / tiles, (t + 1) * count / tiles - t * count / tiles);
+  };
+  if (shared) parallel_for(tiles, row_ns * max_rows, run);
+  else run(0, tiles);
 }
 
-// The softmax of a row of scores, in place, of which the first `visible` are not hidden by their place.
 template <class T>
-EXTENSOR_INLINE void attend_row(const Attention<T>& a, int64_t batch, int64_t query, int64_t visible, int64_t seen, T* scores) {
-  constexpr int lanes = Vec<T>::lanes;
-  const int64_t mask = a.mask_offsets == nullptr ? 0 : a.mask_offsets[batch] + query * a.mask_row;
-  const int64_t filled = whole_vectors<T>(visible);
+bool are_finite(const Matrices<T>& x, int64_t batch, int64_t start, int64_t rows, int64_t columns) {
+  const Vec<T> largest(pick<T>(3.4028234663852886e38, 1.7976931348623157e308));
+  Mask<T> strange = largest < largest;  // none
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* row = x.at(batch, start + r);
+    for_each_vector<T>(columns, [&](int64_t i, int64_t lanes) EXTENSOR_INLINE_LAMBDA {
+      strange = strange || !(abs(load_first(row + i, lanes)) <= largest);
+    });
+  }
+  return !any(strange);
+}
+
+// How many vectors of scores the query `i` of a block has, the hidden ones at the end left out.
+template <class T>
+EXTENSOR_INLINE int64_t filled_of(const Attention<T>& a, const Block& block, int64_t i) {
+  const int64_t visible = a.causal ? least(block.start + i + 1, block.seen) : block.seen;
+  return (visible + Vec<T>::lanes - 1) / Vec<T>::lanes * Vec<T>::lanes;
+}
+
+// The largest score of a row that is not hidden, the hidden ones being set to -inf.
+template <class T>
+EXTENSOR_INLINE double hide(const Attention<T>& a, const Block& block, int64_t i, T* scores) {
+  const int64_t query = block.start + i, visible = a.causal ? least(query + 1, block.seen) : block.seen;
+  const int64_t mask = a.mask_offsets == nullptr ? 0 : a.mask_offsets[block.batch] + query * a.mask_row;
+  const int64_t filled = filled_of(a, block, i);
   const T hidden = T(-__builtin_inf());
   if (a.allowed != nullptr)
     for (int64_t j = 0; j < visible; ++j) scores[j] = a.allowed[mask + j * a.mask_column] ? scores[j] : hidden;
   else if (a.added != nullptr)
     for (int64_t j = 0; j < visible; ++j) scores[j] += a.added[mask + j * a.mask_column];
-  for (int64_t j = visible; j < filled; ++j) scores[j] = hidden;
-  for (int64_t j = filled; j < seen; ++j) scores[j] = 0;
-  const double largest = fold_row<Largest, T>(scores, filled);
-  if (largest == -__builtin_inf()) {
-    for (int64_t j = 0; j < filled; ++j) scores[j] = 0;  // a query that sees nothing
-    return;
-  }
-  const Vec<T> sum(sum_vectors<T>(filled, [&](int64_t i, int64_t) EXTENSOR_INLINE_LAMBDA {
-    const Vec<T> e = exp(load(scores + i) - largest);
-    store(scores + i, e);
-    return e;
-  }));
-  for (int64_t i = 0; i < filled; i += lanes) store(scores + i, load(scores + i) / sum);
+  const int64_t last = filled - Vec<T>::lanes;
+  store(scores + last, load_first(scores + last, visible - last, hidden));
+  return fold_row<Largest, T>(scores, filled);
 }
 
+// 1. and 2. for some queries, p in `scores`, 0 up to the last key of the block. The rows go through each stage together, for
+// none waits for another.
 template <class T>
-void attend(const Attention<T>& a, const Block<T>& block, T* scaled, T* scores) {
-  const T scale = T(a.scale);
+void attend(const Attention<T>& a, const Block& block, const PackedWeight<T>& k, T* scaled, T* scores, int64_t wide) {
+  constexpr int lanes = Vec<T>::lanes;
+  const Vec<T> scale(double(T(a.scale)));
   for (int64_t r = 0; r < block.rows; ++r) {
     const T* q = a.q.at(block.batch, block.start + r);
-    for (int64_t i = 0; i < a.features; ++i) scaled[r * a.features + i] = q[i] * scale;
+    for_each_vector<T>(a.features, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
+      store_first(scaled + r * a.features + i, load_first(q + i, count) * scale, count);
+    });
   }
-  multiply<T>({block.rows, block.seen, a.features, scaled, a.features, 1, a.k.at(block.batch, 0), 1, a.k.row, scores, whole_vectors<T>(block.seen)});
+  k.multiply_part(block.rows, 0, a.features, block.seen, scaled, a.features, 1, scores, wide, false, true);
+  double largest[max_rows];
+  Vec<T> sums[max_rows];
+  for (int64_t r = 0; r < block.rows; ++r) largest[r] = hide(a, block, r, scores + r * wide);
   for (int64_t r = 0; r < block.rows; ++r) {
-    const int64_t query = block.start + r, visible = a.causal && query + 1 < block.seen ? query + 1 : block.seen;
-    attend_row(a, block.batch, query, visible, block.seen, scores + r * whole_vectors<T>(block.seen));
+    T* row = scores + r * wide;
+    const Vec<T> shift(largest[r] == -__builtin_inf() ? 0.0 : largest[r]);  // a query that sees nothing: every p is 0
+    const double sum = sum_vectors<T>(filled_of(a, block, r), [&](int64_t i, int64_t) EXTENSOR_INLINE_LAMBDA {
+      const Vec<T> e = exp(load(row + i) - shift);
+      store(row + i, e);
+      return e;
+    });
+    sums[r] = Vec<T>(largest[r] == -__builtin_inf() ? 1.0 : sum);
+  }
+  for (int64_t r = 0; r < block.rows; ++r) {
+    T* row = scores + r * wide;
+    int64_t i = 0;
+    for (const int64_t filled = filled_of(a, block, r); i < filled; i += lanes) store(row + i, load(row + i) / sums[r]);
+    for (; i < wide; i += lanes) store(row + i, Vec<T>(0.0));
   }
 }
 
 template <class T>
-void forward(const Attention<T>& a, const Matrices<T>& out) {
-  const int64_t most = rows_per_block(a), blocks = (a.queries + most - 1) / most;
-  const int64_t room = whole_vectors<T>(a.keys);
-  const size_t bytes = size_t(most * (room + a.features)) * sizeof(T);
+bool forward(const Attention<T>& a, const Matrices<T>& out) {
+  const int64_t height = rows_per_block(a), blocks = (a.queries + height - 1) / height;
+  const int64_t wide = whole_panels<T>(a.keys), of_k = PackedWeight<T>::room(a.features, a.keys), of_v = PackedWeight<T>::room(a.keys, a.values);
+  const size_t bytes = size_t(of_k + of_v + max_rows * (wide + a.features)) * sizeof(T);
+  std::atomic<bool> finite{true};
   parallel_for(a.batch * blocks, attention_ns(a) / double(a.batch * blocks), [&](int64_t begin, int64_t end) {
-    T* scores = static_cast<T*>(acquire_buffer(bytes));
-    for (int64_t i = begin; i < end; ++i) {
-      const Block<T> block = block_at(a, i / blocks, i % blocks * most, most);
-      attend(a, block, scores + most * room, scores);
-      multiply<T>({block.rows, a.values, block.seen, scores, whole_vectors<T>(block.seen), 1, a.v.at(block.batch, 0), a.v.row, 1,
-                   out.at(block.batch, block.start), out.row});
+    T* const room = static_cast<T*>(acquire_buffer(bytes));
+    T* const scores = room + of_k + of_v;
+    for (int64_t i = begin; i < end;) {
+      const int64_t batch = i / blocks;
+      const PackedWeight<T> k(a.features, a.keys, a.k.at(batch, 0), 1, a.k.row, room);
+      const PackedWeight<T> v(a.keys, a.values, a.v.at(batch, 0), a.v.row, 1, room + of_k);
+      for (; i < end && i / blocks == batch; ++i) {
+        const int64_t start = i % blocks * height;
+        for_each_tile(least(height, a.queries - start), false, 0, [&](int64_t first, int64_t rows) {
+          const Block block = block_at(a, batch, start + first, rows);
+          attend(a, block, k, scores + max_rows * wide, scores, wide);
+          v.multiply_part(rows, 0, block.seen, a.values, scores, wide, 1, out.at(batch, block.start), out.row, false, false);
+          if (!are_finite(out, batch, block.start, rows, a.values)) finite = false;
+        });
+      }
     }
-    recycle_buffer(scores, bytes);
+    recycle_buffer(room, bytes);
   });
+  return finite;
 }
 
-// 6., with dp in `grad`, which becomes ds.
+// 5., with dp in `grad`, which becomes ds.
 template <class T>
-EXTENSOR_INLINE void scores_backward(const T* p, int64_t n, double scale, T* grad) {
-  const Vec<T> sum(sum_vectors<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-    return load_first(p + i, count) * load_first(grad + i, count);
-  }));
-  const Vec<T> factor(scale);
-  for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-    store_first(grad + i, load_first(p + i, count) * (load_first(grad + i, count) - sum) * factor, count);
-  });
-}
-
-template <class T>
-void clear(const Matrices<T>& x, int64_t batch, int64_t rows, int64_t columns) {
-  if (x.data == nullptr) return;
-  for (int64_t r = 0; r < rows; ++r) __builtin_memset(x.at(batch, r), 0, size_t(columns) * sizeof(T));
+void scores_backward(const Attention<T>& a, const Block& block, const T* p, T* grad, int64_t wide) {
+  constexpr int lanes = Vec<T>::lanes;
+  const Vec<T> factor(a.scale);
+  Vec<T> sums[max_rows];
+  for (int64_t r = 0; r < block.rows; ++r)
+    sums[r] = Vec<T>(sum_vectors<T>(filled_of(a, block, r), [&](int64_t i, int64_t) EXTENSOR_INLINE_LAMBDA {
+      return load(p + r * wide + i) * load(grad + r * wide + i);
+    }));
+  for (int64_t r = 0; r < block.rows; ++r) {
+    const T* weights = p + r * wide;
+    T* row = grad + r * wide;
+    int64_t i = 0;
+    for (const int64_t filled = filled_of(a, block, r); i < filled; i += lanes)
+      store(row + i, load(weights + i) * (load(row + i) - sums[r]) * factor);
+    for (; i < wide; i += lanes) store(row + i, Vec<T>(0.0));
+  }
 }
 
 template <class T>
@@ -131,72 +182,100 @@ struct Gradients {
   Matrices<T> q, k, v;
 };
 
+// Where the parts of the working memory of a backward begin.
 template <class T>
-void backward_batch(const Attention<T>& a, int64_t batch, const Matrices<const T>& g, const Gradients<T>& grads, T* buffer) {
-  const int64_t most = rows_per_block(a), room = whole_vectors<T>(a.keys);
-  T* grad = buffer + most * room;
-  T* scaled = grad + most * room;
-  clear(grads.k, batch, a.keys, a.features);
-  clear(grads.v, batch, a.keys, a.values);
-  for (int64_t start = 0; start < a.queries; start += most) {
-    const Block<T> block = block_at(a, batch, start, most);
-    const int64_t rows = block.rows, seen = block.seen, wide = whole_vectors<T>(seen);
-    const T* dy = g.at(batch, start);
-    attend(a, block, scaled, buffer);
-    if (grads.v.data != nullptr) {
-      Product<T> product{seen, a.values, rows, buffer, 1, wide, dy, g.row, 1, grads.v.at(batch, 0), grads.v.row};
-      product.accumulate = true;
-      multiply(product);
+struct BackwardRoom {
+  int64_t block_rows, wide, p, ds, scaled, k_across, v_across, k, q, g, size;
+
+  explicit BackwardRoom(const Attention<T>& a) : block_rows(rows_per_block(a)), wide(whole_panels<T>(a.keys)) {
+    int64_t end = 0;
+    const auto take = [&](int64_t count) { return end += count, end - count; };
+    p = take(block_rows * wide), ds = take(block_rows * wide), scaled = take(block_rows * a.features);
+    k_across = take(PackedWeight<T>::room(a.features, a.keys)), v_across = take(PackedWeight<T>::room(a.values, a.keys));
+    k = take(PackedWeight<T>::room(a.keys, a.features)), q = take(PackedWeight<T>::room(block_rows, a.features));
+    g = take(PackedWeight<T>::room(block_rows, a.values));
+    size = end;
+  }
+};
+
+// 7. for a block of queries: to[keys, columns] (+)= weights[queries, keys]^T x[queries, columns]
+template <class T>
+void collect(const Attention<T>& a, const Block& block, const T* weights, int64_t wide, const PackedWeight<T>& x, int64_t columns,
+             const Matrices<T>& to, bool shared) {
+  for_each_tile(block.seen, shared, double(block.rows * columns) * sizeof(T) / 180.0, [&](int64_t first, int64_t keys) {
+    const int64_t from = a.causal ? most(first - block.start, 0) : 0;  // the first query that sees one of these keys
+    x.multiply_part(keys, from, block.rows, columns, weights + first, 1, wide, to.at(block.batch, first), to.row, block.rows < a.queries, false);
+  });
+}
+
+// The gradients of the keys that some block of queries does not see start from 0.
+template <class T>
+void clear(const Attention<T>& a, const Matrices<T>& x, int64_t batch, int64_t columns) {
+  if (rows_per_block(a) == a.queries && (!a.causal || a.keys <= a.queries)) return;
+  for (int64_t r = 0; r < a.keys; ++r) __builtin_memset(x.at(batch, r), 0, size_t(columns) * sizeof(T));
+}
+
+// All gradients of one batch element; false if one is not finite.
+template <class T>
+bool backward_batch(const Attention<T>& a, int64_t batch, const Matrices<const T>& g, const Gradients<T>& grads, bool shared, T* room) {
+  const BackwardRoom<T> at(a);
+  const int64_t wide = at.wide;
+  const bool wants_q = grads.q.data != nullptr, wants_k = grads.k.data != nullptr, wants_v = grads.v.data != nullptr;
+  const PackedWeight<T> k_across(a.features, a.keys, a.k.at(batch, 0), 1, a.k.row, room + at.k_across);
+  const PackedWeight<T> v_across(a.values, a.keys, a.v.at(batch, 0), 1, a.v.row, room + at.v_across);
+  const PackedWeight<T> k(a.keys, a.features, a.k.at(batch, 0), a.k.row, 1, room + at.k);
+  if (wants_k) clear(a, grads.k, batch, a.features);
+  if (wants_v) clear(a, grads.v, batch, a.values);
+  std::atomic<bool> finite{true};
+  for (int64_t start = 0; start < a.queries; start += at.block_rows) {
+    const Block block = block_at(a, batch, start, least(at.block_rows, a.queries - start));
+    for_each_tile(block.rows, shared, 3 * attention_ns(a) / double(a.batch * a.queries), [&](int64_t first, int64_t rows) {
+      const Block part = block_at(a, batch, start + first, rows);
+      T* const p = room + at.p + first * wide;
+      T* const ds = room + at.ds + first * wide;
+      attend(a, part, k_across, room + at.scaled + first * a.features, p, wide);
+      if (!wants_q && !wants_k) return;
+      v_across.multiply_part(rows, 0, a.values, part.seen, g.at(batch, part.start), g.row, 1, ds, wide, false, true);
+      scores_backward(a, part, p, ds, wide);
+      if (!wants_q) return;
+      k.multiply_part(rows, 0, part.seen, a.features, ds, wide, 1, grads.q.at(batch, part.start), grads.q.row, false, false);
+      if (!are_finite(grads.q, batch, part.start, rows, a.features)) finite = false;
+    });
+    if (wants_v) {
+      const PackedWeight<T> dy(block.rows, a.values, g.at(batch, start), g.row, 1, room + at.g);
+      collect(a, block, room + at.p, wide, dy, a.values, grads.v, shared);
     }
-    if (grads.q.data == nullptr && grads.k.data == nullptr) continue;
-    multiply<T>({rows, seen, a.values, dy, g.row, 1, a.v.at(batch, 0), 1, a.v.row, grad, wide});
-    for (int64_t r = 0; r < rows; ++r) scores_backward(buffer + r * wide, seen, a.scale, grad + r * wide);
-    if (grads.q.data != nullptr)
-      multiply<T>({rows, a.features, seen, grad, wide, 1, a.k.at(batch, 0), a.k.row, 1, grads.q.at(batch, start), grads.q.row});
-    if (grads.k.data != nullptr) {
-      Product<T> product{seen, a.features, rows, grad, 1, wide, a.q.at(batch, start), a.q.row, 1, grads.k.at(batch, 0), grads.k.row};
-      product.accumulate = true;
-      multiply(product);
+    if (wants_k) {
+      const PackedWeight<T> q(block.rows, a.features, a.q.at(batch, start), a.q.row, 1, room + at.q);
+      collect(a, block, room + at.ds, wide, q, a.features, grads.k, shared);
     }
   }
+  return finite && (!wants_k || are_finite(grads.k, batch, 0, a.keys, a.features)) &&
+         (!wants_v || are_finite(grads.v, batch, 0, a.keys, a.values));
 }
 
 // Keys and values collect from all queries of their batch element, so one thread does all of one element; where there is
-// only one element, its products are shared instead.
+// only one element, its tiles are shared instead.
 template <class T>
-void backward(const Attention<T>& a, const Matrices<const T>& g, const Matrices<T>& grad_q, const Matrices<T>& grad_k,
+bool backward(const Attention<T>& a, const Matrices<const T>& g, const Matrices<T>& grad_q, const Matrices<T>& grad_k,
               const Matrices<T>& grad_v) {
-  const int64_t most = rows_per_block(a);
-  const size_t bytes = size_t(most * (2 * whole_vectors<T>(a.keys) + a.features)) * sizeof(T);
+  const size_t bytes = size_t(BackwardRoom<T>(a).size) * sizeof(T);
+  std::atomic<bool> finite{true};
   const auto run = [&](int64_t begin, int64_t end) {
-    T* buffer = static_cast<T*>(acquire_buffer(bytes));
-    for (int64_t b = begin; b < end; ++b) backward_batch(a, b, g, Gradients<T>{grad_q, grad_k, grad_v}, buffer);
-    recycle_buffer(buffer, bytes);
+    T* const room = static_cast<T*>(acquire_buffer(bytes));
+    for (int64_t b = begin; b < end; ++b)
+      if (!backward_batch(a, b, g, Gradients<T>{grad_q, grad_k, grad_v}, a.batch == 1, room)) finite = false;
+    recycle_buffer(room, bytes);
   };
   if (a.batch == 1) run(0, 1);
   else parallel_for(a.batch, 3 * attention_ns(a) / double(a.batch), run);
-}
-
-template <class T>
-bool are_finite(const Matrices<const T>& x, int64_t batch, int64_t rows, int64_t columns) {
-  const Vec<T> largest(pick<T>(3.4028234663852886e38, 1.7976931348623157e308));
-  Mask<T> strange = largest < largest;  // none
-  for (int64_t b = 0; b < batch; ++b) {
-    for (int64_t r = 0; r < rows; ++r) {
-      const T* row = x.at(b, r);
-      for_each_vector<T>(columns, [&](int64_t i, int64_t lanes) EXTENSOR_INLINE_LAMBDA {
-        strange = strange || !(abs(load_first(row + i, lanes)) <= largest);
-      });
-    }
-  }
-  return !any(strange);
+  return finite;
 }
 
 }  // namespace
 
 const AttentionTable& attention_table() {
-  static constexpr AttentionTable table = {{are_finite<float>, forward<float>, backward<float>},
-                                           {are_finite<double>, forward<double>, backward<double>}};
+  static constexpr AttentionTable table = {{forward<float>, backward<float>}, {forward<double>, backward<double>}};
   return table;
 }
 

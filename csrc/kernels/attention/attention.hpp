@@ -17,7 +17,7 @@ struct Matrices {
   T* at(int64_t batch, int64_t i) const { return data + offsets[batch] + i * row; }
 };
 
-// q [batch, queries, features], k [batch, keys, features], v [batch, keys, values]; all elements finite.
+// q [batch, queries, features], k [batch, keys, features], v [batch, keys, values].
 // The mask, if any, is boolean (`allowed`) or added to the scores (`added`, of T); its strides count elements and are
 // 0 where it is repeated.
 template <class T>
@@ -32,12 +32,12 @@ struct Attention {
   double scale;
 };
 
+// False where a result is not finite: then an inf or a nan came in or came to be, and may have reached what must not see it.
 template <class T>
 struct AttentionFunctions {
-  bool (*are_finite)(const Matrices<const T>& x, int64_t batch, int64_t rows, int64_t columns);
-  void (*forward)(const Attention<T>&, const Matrices<T>& out);
+  bool (*forward)(const Attention<T>&, const Matrices<T>& out);
   // Gradients that are not wanted have no data.
-  void (*backward)(const Attention<T>&, const Matrices<const T>& g, const Matrices<T>& grad_q, const Matrices<T>& grad_k,
+  bool (*backward)(const Attention<T>&, const Matrices<const T>& g, const Matrices<T>& grad_q, const Matrices<T>& grad_k,
                    const Matrices<T>& grad_v);
 };
 

@@ -19,6 +19,7 @@ EXTENSOR_INLINE Vec<T> existing(Vec<T> value, int64_t count) {
 template <class T>
 struct Centre {
   Vec<T> high, low;
+  Centre() = default;
   explicit Centre(double mean) : high(double(T(mean))), low(mean - double(T(mean))) {}
   EXTENSOR_INLINE Vec<T> operator()(Vec<T> x) const { return (x - high) - low; }
 };

@@ -6,25 +6,11 @@
 //            4. dx = (h - mean(h) - u mean(h u)) / s with h = dy weight; both means follow from the sums of the channels
 //            5. the gradients of weight and bias: these sums over the batch, in its order
 #include "core/threads.hpp"
-#include "kernels/norm/centre.hpp"
 #include "kernels/norm/norm.hpp"
+#include "kernels/norm/statistics.hpp"
 
 namespace extensor::EXTENSOR_ISA {
 namespace {
-
-template <class T>
-EXTENSOR_INLINE double mean_of(const T* x, int64_t n) {
-  return sum_vectors<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA { return load_first(x + i, count); }) / double(n);
-}
-
-template <class T>
-EXTENSOR_INLINE double inverse_of(const T* x, int64_t n, const Centre<T>& centred, double eps) {
-  const double squares = sum_vectors<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-    const Vec<T> c = centred(load_first(x + i, count));
-    return existing(c * c, count);
-  });
-  return 1 / __builtin_sqrt(squares / double(n) + eps);
-}
 
 template <class T>
 void forward(const GroupNorm<T>& norm, T* y) {
@@ -61,10 +47,11 @@ void backward(const GroupNorm<T>& norm, const T* g, double* sums, T* grad_x, T* 
       double sum_h = 0, sum_hu = 0;
       for (int64_t m = 0; m < members; ++m) {
         const int64_t start = m * inner, place = r * members + m;
-        plain[place] = sum_vectors<T>(inner, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA { return load_first(grad + start + i, count); });
-        along[place] = sum_vectors<T>(inner, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-          return load_first(grad + start + i, count) * (centred(load_first(x + start + i, count)) * inverse);
+        const Sums<2> both = sum_in_fours<T, 2>(inner, [&](int64_t i, int64_t count, Vec<T>(&values)[2]) EXTENSOR_INLINE_LAMBDA {
+          values[0] = load_first(grad + start + i, count);
+          values[1] = values[0] * (centred(load_first(x + start + i, count)) * inverse);
         });
+        plain[place] = both.of[0], along[place] = both.of[1];
         const double weight = norm.weight == nullptr ? 1.0 : double(norm.weight[place % norm.channels]);
         sum_h += weight * plain[place], sum_hu += weight * along[place];
       }

@@ -1,71 +1,87 @@
 // Compiled once per instruction set.
 //
-// Sums are added up in float64.
+// Sums are added up in float64, of rows from four float32 at a time.
 #include "kernels/norm/norm.hpp"
 
 #include "core/memory.hpp"
 #include "core/threads.hpp"
-#include "kernels/norm/centre.hpp"
+#include "kernels/norm/statistics.hpp"
 
 namespace extensor::EXTENSOR_ISA {
 namespace {
 
-// 1. the mean (or 0)  2. the mean square around it  3. one over the root
-template <class T>
-EXTENSOR_INLINE double row_mean(const RowNorm<T>& norm, const T* x) {
-  if (!norm.centre) return 0;
-  return sum_vectors<T>(norm.n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA { return load_first(x + i, count); }) / double(norm.n);
-}
+// Rows that go through each pass together: none waits for another's root, and sums over the rows are widened once for all of
+// them. Longer rows would push each other out of the cache.
+constexpr int most_rows = 4;
 
 template <class T>
-EXTENSOR_INLINE double row_inverse(const RowNorm<T>& norm, const T* x, const Centre<T>& centred) {
-  const double squares = sum_vectors<T>(norm.n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-    const Vec<T> c = centred(load_first(x + i, count));
-    return existing(c * c, count);
-  });
-  return 1 / __builtin_sqrt(squares / double(norm.n) + norm.eps);
+struct Rows {
+  int count;
+  Centre<T> centred[most_rows];
+  Vec<T> inverse[most_rows];
+
+  // 1. the means (or 0)  2. the mean squares around them  3. one over the roots
+  EXTENSOR_INLINE Rows(const RowNorm<T>& norm, const T* x, int64_t wanted) : count(int(wanted)) {
+    for (int k = 0; k < count; ++k) centred[k] = Centre<T>(norm.centre ? mean_of(x + k * norm.n, norm.n) : 0.0);
+    for (int k = 0; k < count; ++k) inverse[k] = Vec<T>(inverse_of(x + k * norm.n, norm.n, centred[k], norm.eps));
+  }
+};
+
+// body(first row, rows) for rows begin .. end, a few at a time.
+template <class T, class Body>
+EXTENSOR_INLINE void for_a_few_rows(const RowNorm<T>& norm, int64_t begin, int64_t end, const Body& body) {
+  const int64_t step = norm.n * int64_t(sizeof(T)) <= 4096 ? most_rows : 1;
+  for (int64_t r = begin; r < end; r += step) body(r, end - r < step ? end - r : step);
 }
 
 template <class T>
 void rows(const RowNorm<T>& norm, T* y) {
   const int64_t n = norm.n;
   parallel_for(norm.rows, double(n) * norm_ns + 10, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      const T* x = norm.x + r * n;
-      const Centre<T> centred(row_mean(norm, x));
-      const Vec<T> inverse(row_inverse(norm, x, centred));
-      for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-        Vec<T> value = centred(load_first(x + i, count)) * inverse;
-        if (norm.weight != nullptr) value = value * load_first(norm.weight + i, count);
-        if (norm.bias != nullptr) value = value + load_first(norm.bias + i, count);
-        store_first(y + r * n + i, value, count);
-      });
-    }
+    for_a_few_rows(norm, begin, end, [&](int64_t r, int64_t wanted) {
+      const Rows<T> few(norm, norm.x + r * n, wanted);
+      for (int k = 0; k < few.count; ++k) {
+        const T* x = norm.x + (r + k) * n;
+        T* to = y + (r + k) * n;
+        for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
+          Vec<T> value = few.centred[k](load_first(x + i, count)) * few.inverse[k];
+          if (norm.weight != nullptr) value = value * load_first(norm.weight + i, count);
+          if (norm.bias != nullptr) value = value + load_first(norm.bias + i, count);
+          store_first(to + i, value, count);
+        });
+      }
+    });
   });
 }
 
-// One row: dx = (h - mean(h) - u mean(h u)) / s with h = dy weight and u = (x - mean) / s; adds to the sums of weight and bias.
+// dx = (h - mean(h) - u mean(h u)) / s with h = dy weight and u = (x - mean) / s; adds to the sums of weight and bias.
 template <class T>
-EXTENSOR_INLINE void backward_row(const RowNorm<T>& norm, const T* x, const T* g, T* grad_x, double* weight_sums, double* bias_sums) {
+EXTENSOR_INLINE void backward_rows(const RowNorm<T>& norm, int64_t wanted, const T* x, const T* g, T* grad_x, double* weight_sums, double* bias_sums) {
   const int64_t n = norm.n;
-  const Centre<T> centred(row_mean(norm, x));
-  const Vec<T> inverse(row_inverse(norm, x, centred));
-  const auto scaled = [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-    const Vec<T> h = load_first(g + i, count);
-    return norm.weight == nullptr ? h : h * load_first(norm.weight + i, count);
+  const Rows<T> few(norm, x, wanted);
+  const auto unit = [&](int k, int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
+    return few.centred[k](load_first(x + k * n + i, count)) * few.inverse[k];
   };
-  Sums<2> sums = {};  // of h, and of h u
-  if (grad_x != nullptr)
-    sums = sum_several<T, 2>(n, [&](int64_t i, int64_t count, Vec<T>(&values)[2]) EXTENSOR_INLINE_LAMBDA {
-      const Vec<T> h = scaled(i, count);
-      values[0] = h, values[1] = h * (centred(load_first(x + i, count)) * inverse);
+  const auto scaled = [&](Vec<T> grad, int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
+    return norm.weight == nullptr ? grad : grad * load_first(norm.weight + i, count);
+  };
+  Vec<T> mean_h[most_rows], mean_hu[most_rows];
+  for (int k = 0; grad_x != nullptr && k < few.count; ++k) {
+    const Sums<2> sums = sum_in_fours<T, 2>(n, [&](int64_t i, int64_t count, Vec<T>(&values)[2]) EXTENSOR_INLINE_LAMBDA {
+      const Vec<T> h = scaled(load_first(g + k * n + i, count), i, count);
+      values[0] = h, values[1] = h * unit(k, i, count);
     });
-  const Vec<T> mean_h(norm.centre ? sums.of[0] / double(n) : 0.0), mean_hu(sums.of[1] / double(n));
+    mean_h[k] = Vec<T>(norm.centre ? sums.of[0] / double(n) : 0.0), mean_hu[k] = Vec<T>(sums.of[1] / double(n));
+  }
   for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-    const Vec<T> u = centred(load_first(x + i, count)) * inverse;
-    if (grad_x != nullptr) store_first(grad_x + i, (scaled(i, count) - mean_h - u * mean_hu) * inverse, count);
-    if (weight_sums != nullptr) add_to_sums(weight_sums + i, load_first(g + i, count) * u);
-    if (bias_sums != nullptr) add_to_sums(bias_sums + i, load_first(g + i, count));
+    Vec<T> along(0.0), plain(0.0);
+    for (int k = 0; k < few.count; ++k) {
+      const Vec<T> u = unit(k, i, count), grad = load_first(g + k * n + i, count);
+      if (grad_x != nullptr) store_first(grad_x + k * n + i, (scaled(grad, i, count) - mean_h[k] - u * mean_hu[k]) * few.inverse[k], count);
+      along = along + grad * u, plain = plain + grad;
+    }
+    if (weight_sums != nullptr) add_to_sums(weight_sums + i, along);
+    if (bias_sums != nullptr) add_to_sums(bias_sums + i, plain);
   });
 }
 
@@ -76,6 +92,7 @@ void rows_backward(const RowNorm<T>& norm, const T* g, T* grad_x, T* grad_weight
   Chunks chunks = plan_chunks(norm.rows, double(n) * norm_ns * 3 + 20);
   const int64_t smallest = (norm.rows + most_parts - 1) / most_parts;
   if (chunks.size < smallest) chunks.size = smallest;
+  chunks.size = (chunks.size + most_rows - 1) / most_rows * most_rows;
   chunks.count = (norm.rows + chunks.size - 1) / chunks.size;
   const bool sums = grad_weight != nullptr || grad_bias != nullptr;
   const size_t bytes = sums ? size_t(chunks.count * 2 * padded) * sizeof(double) : 0;
@@ -83,15 +100,16 @@ void rows_backward(const RowNorm<T>& norm, const T* g, T* grad_x, T* grad_weight
   parallel_chunks(norm.rows, chunks, [&](int64_t begin, int64_t end) {
     double* mine = parts == nullptr ? nullptr : parts + begin / chunks.size * 2 * padded;
     for (int64_t i = 0; mine != nullptr && i < 2 * padded; ++i) mine[i] = 0;
-    for (int64_t r = begin; r < end; ++r)
-      backward_row(norm, norm.x + r * n, g + r * n, grad_x == nullptr ? nullptr : grad_x + r * n,
-                   grad_weight == nullptr ? nullptr : mine, grad_bias == nullptr ? nullptr : mine + padded);
+    for_a_few_rows(norm, begin, end, [&](int64_t r, int64_t wanted) {
+      backward_rows(norm, wanted, norm.x + r * n, g + r * n, grad_x == nullptr ? nullptr : grad_x + r * n,
+                    grad_weight == nullptr ? nullptr : mine, grad_bias == nullptr ? nullptr : mine + padded);
+    });
   });
+  for (int64_t c = 1; sums && c < chunks.count; ++c)
+    for (int64_t i = 0; i < 2 * padded; ++i) parts[i] += parts[c * 2 * padded + i];
   for (int64_t i = 0; sums && i < n; ++i) {
-    double weight = 0, bias = 0;
-    for (int64_t c = 0; c < chunks.count; ++c) weight += parts[c * 2 * padded + i], bias += parts[c * 2 * padded + padded + i];
-    if (grad_weight != nullptr) grad_weight[i] = T(weight);
-    if (grad_bias != nullptr) grad_bias[i] = T(bias);
+    if (grad_weight != nullptr) grad_weight[i] = T(parts[i]);
+    if (grad_bias != nullptr) grad_bias[i] = T(parts[padded + i]);
   }
   if (sums) recycle_buffer(parts, bytes);
 }

@@ -100,7 +100,8 @@ bool backward(const Sequence<T>& s, const T* hidden, const T* g_hidden, const Se
   });
   if (grads.h != nullptr)
     for (int64_t k = 0; k < units; ++k) grads.h[k] = carried[k];
-  return finish_gradients(s, hidden, of_a, of_u, grads);
+  finish_gradients(s, hidden, of_a, of_u, grads);
+  return true;
 }
 
 }  // namespace

@@ -89,7 +89,8 @@ bool backward(const Sequence<T>& s, const T* c, const T* hidden, const T* cells,
     if (grads.h != nullptr) grads.h[k] = carried_h[k];
     if (grad_c != nullptr) grad_c[k] = carried_c[k];
   }
-  return finish_gradients(s, hidden, grad_a, grad_a, grads);
+  finish_gradients(s, hidden, grad_a, grad_a, grads);
+  return true;
 }
 
 }  // namespace

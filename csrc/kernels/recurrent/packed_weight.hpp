@@ -20,6 +20,21 @@ class PackedWeight {
         pack_panel_b(depth(p), columns(j), b + p * b_row + j * panel * b_col, b_row, b_col, to + place(p, j));
   }
 
+  // C[rows, columns] (+)= A[rows, from:to] B[from:to, :columns] for as many rows as a tile has at most, A with any strides.
+  // Where `c` has room for whole panels, they are written as a whole.
+  void multiply_part(int64_t rows, int64_t from, int64_t to, int64_t columns, const T* a, int64_t a_row, int64_t a_col, T* c,
+                     int64_t c_row, bool accumulate, bool whole_panels) const {
+    const auto tile = tile_of(int(rows));
+    for (int64_t start = from; start < to;) {
+      const int64_t p = start / depth_ * depth_, end = p + depth(p) < to ? p + depth(p) : to;
+      for (int64_t j = 0; j * panel < columns; ++j)
+        tile({end - start, a + start * a_col, a_row, a_col, data_ + place(p, j) + (start - p) * panel, panel, c + j * panel, c_row,
+              whole_panels || columns - j * panel >= panel ? panel : int(columns - j * panel), accumulate || start > from, true, nullptr,
+              nullptr, Activation::none});
+      start = end;
+    }
+  }
+
   // C[rows, n] (+)= A[rows, k] B; the rows of A are dense.
   void multiply(int64_t rows, const T* a, int64_t a_row, T* c, int64_t c_row, bool accumulate) const {
     for (int64_t p = 0; p < k_; p += depth_) {

@@ -6,7 +6,6 @@
 
 #include "core/memory.hpp"
 #include "core/threads.hpp"
-#include "kernels/copy/copy.hpp"
 #include "kernels/recurrent/packed_weight.hpp"
 #include "kernels/recurrent/recurrent.hpp"
 #include "kernels/reduce/reduce.hpp"
@@ -79,20 +78,12 @@ void map(const T* x, int64_t rows, int64_t inputs, const T* weight, int64_t outp
   multiply(product);
 }
 
-// out[inputs, outputs] (+)= x[rows, inputs]^T grad[rows, outputs]: the gradient of a weight, transposed. Its rows are longer
-// this way round, which suits the product.
+// out[outputs, inputs] (+)= grad[rows, outputs]^T x[rows, inputs]: the gradient of a weight.
 template <class T>
 void weight_gradient(const T* grad, int64_t rows, int64_t outputs, const T* x, int64_t inputs, bool accumulate, T* out) {
-  Product<T> product{inputs, outputs, rows, x, 1, inputs, grad, outputs, 1, out, outputs};
+  Product<T> product{outputs, inputs, rows, grad, 1, outputs, x, inputs, 1, out, inputs};
   product.accumulate = accumulate;
   multiply(product);
-}
-
-// to[columns, rows] = from[rows, columns]^T
-template <class T>
-void transpose(const T* from, int64_t rows, int64_t columns, T* to) {
-  const int64_t shape[] = {columns, rows}, strides[] = {sizeof(T), columns * int64_t(sizeof(T))};
-  copy_to_dense(2, shape, strides, sizeof(T), from, to);
 }
 
 // The sum of both biases in `to`; nullptr where there is none.
@@ -129,32 +120,25 @@ void bias_gradient(const T* grad, int64_t rows, int64_t wide, T* out) {
 }
 
 // The last pass of a backward, over all steps at once. grad_a and grad_u: the gradients of x w_ih^T + b_ih and of
-// h w_hh^T + b_hh; the same where nothing but their sum was used. False when memory is out.
+// h w_hh^T + b_hh; the same where nothing but their sum was used.
 template <class T>
-bool finish_gradients(const Sequence<T>& s, const T* hidden, const T* grad_a, const T* grad_u, const SequenceGradients<T>& grads) {
+void finish_gradients(const Sequence<T>& s, const T* hidden, const T* grad_a, const T* grad_u, const SequenceGradients<T>& grads) {
   const int64_t rows = s.steps * s.batch, wide = s.gates * s.hidden;
-  Room<T> room((s.inputs > s.hidden ? s.inputs : s.hidden) * wide);
-  if (room.data() == nullptr) return false;
   if (grads.x != nullptr) multiply<T>({rows, s.inputs, wide, grad_a, wide, 1, s.w_ih, s.inputs, 1, grads.x, s.inputs});
-  if (grads.w_ih != nullptr) {
-    weight_gradient(grad_a, rows, wide, s.x, s.inputs, false, room.data());
-    transpose(room.data(), s.inputs, wide, grads.w_ih);
-  }
+  if (grads.w_ih != nullptr) weight_gradient(grad_a, rows, wide, s.x, s.inputs, false, grads.w_ih);
   if (grads.w_hh != nullptr) {
     // The first step of the walk started from h, the others from the hidden state of a neighbour.
     const int64_t others = rows - s.batch;
     const T* of_first = grad_u + step_at(s, 0) * s.batch * wide;
     const T* of_others = s.reverse ? grad_u : grad_u + s.batch * wide;
     const T* neighbours = s.reverse ? hidden + s.batch * s.hidden : hidden;
-    if (others > 0) weight_gradient(of_others, others, wide, neighbours, s.hidden, false, room.data());
-    weight_gradient(of_first, s.batch, wide, s.h, s.hidden, others > 0, room.data());
-    transpose(room.data(), s.hidden, wide, grads.w_hh);
+    if (others > 0) weight_gradient(of_others, others, wide, neighbours, s.hidden, false, grads.w_hh);
+    weight_gradient(of_first, s.batch, wide, s.h, s.hidden, others > 0, grads.w_hh);
   }
   if (grads.b_ih != nullptr) bias_gradient(grad_a, rows, wide, grads.b_ih);
   if (grads.b_hh != nullptr && (grads.b_ih == nullptr || grad_u != grad_a)) bias_gradient(grad_u, rows, wide, grads.b_hh);
   else if (grads.b_hh != nullptr)
     for (int64_t i = 0; i < wide; ++i) grads.b_hh[i] = grads.b_ih[i];
-  return true;
 }
 
 }  // namespace extensor::EXTENSOR_ISA

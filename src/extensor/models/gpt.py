@@ -10,9 +10,9 @@ import numpy as np
 from .. import init, nn, random
 from ..graph import no_grad
 from ..nn._random import rng_or_default
-from ..ops.attention import scaled_dot_product_attention
+from ..ops._self_attention import attend_to_itself
 from ..ops.creation import arange
-from ..ops.joining import concatenate, split
+from ..ops.joining import concatenate
 from ..ops.softmax import softmax
 from ..random import Rng
 from ..tensor import ExTensor, asarray
@@ -34,14 +34,8 @@ class CausalSelfAttention(nn.Module):
         self.resid_dropout = nn.Dropout(dropout, rng=rng)
 
     def forward(self, x: ExTensor) -> ExTensor:
-        n, t, width = x.shape
-
-        def heads(part: ExTensor) -> ExTensor:  # (N, T, width) -> (N, heads, T, width / heads)
-            return part.reshape((n, t, self.n_head, width // self.n_head)).swapaxes(1, 2)
-
-        q, k, v = map(heads, split(self.c_attn(x), 3, -1))
-        y = scaled_dot_product_attention(q, k, v, causal=True)
-        return self.resid_dropout(self.c_proj(y.swapaxes(1, 2).reshape((n, t, width))))
+        y = attend_to_itself(self.c_attn(x), self.n_head, causal=True)
+        return self.resid_dropout(self.c_proj(y))
 
 
 class FeedForward(nn.Module):

@@ -12,6 +12,7 @@ from .. import init
 from ..dtypes import FLOATING, bool_, float32
 from ..errors import describe
 from ..ops._checks import as_bool, as_tensor
+from ..ops._self_attention import attend_to_itself
 from ..ops.activation import gelu, relu
 from ..ops.attention import scaled_dot_product_attention
 from ..ops.dropout import dropout as drop
@@ -124,10 +125,15 @@ class MultiheadAttention(Module):
             query, key, value = (x.reshape((1, *x.shape)) for x in (query, key, value))
         elif not self.batch_first:
             query, key, value = (x.swapaxes(0, 1) for x in (query, key, value))
-        q, k, v = self._heads(query, key, value, same)
-        mask = self._mask(key_padding_mask, attn_mask, q.shape[0], k.shape[2])
         dropping = self.training and self.dropout > 0
         weights = None
+        everyone = key_padding_mask is None and attn_mask is None
+        if same and everyone and not (need_weights or dropping or hasattr(self, "q_proj_weight")):
+            projected = linear(query, self.in_proj_weight, self.in_proj_bias)
+            output = self.out_proj(attend_to_itself(projected, self.num_heads, is_causal))
+            return self._as_given(output, batched), None
+        q, k, v = self._heads(query, key, value, same)
+        mask = self._mask(key_padding_mask, attn_mask, q.shape[0], k.shape[2])
         if need_weights or dropping:
             weights = _weights(q, k, mask, is_causal)
             if dropping:
@@ -141,9 +147,15 @@ class MultiheadAttention(Module):
             weights = None
         elif average_attn_weights:
             weights = weights.mean(1)  # type: ignore[union-attr]
+        if not batched and weights is not None:
+            weights = weights[0]
+        return self._as_given(output, batched), weights
+
+    def _as_given(self, output: ExTensor, batched: bool) -> ExTensor:
+        """(N, L, E) in the layout of the inputs."""
         if not batched:
-            return output[0], None if weights is None else weights[0]
-        return (output if self.batch_first else output.swapaxes(0, 1)), weights
+            return output[0]
+        return output if self.batch_first else output.swapaxes(0, 1)
 
     def _heads(self, query: ExTensor, key: ExTensor, value: ExTensor, same: bool) -> list[ExTensor]:
         """Queries, keys and values of shape (N, heads, length, embed_dim / heads)."""

@@ -11,7 +11,7 @@ from ..errors import describe
 from ..ops._checks import as_bool
 from ..ops.creation import zeros
 from ..ops.dropout import dropout as drop
-from ..ops.joining import concatenate, stack
+from ..ops.joining import concatenate
 from ..ops.recurrent_gru import gru_sequence
 from ..ops.recurrent_lstm import lstm_sequence
 from ..ops.recurrent_rnn import rnn_sequence
@@ -66,15 +66,15 @@ class _Recurrent(Module):
                 self._names.append(tuple(kind + ending for kind in shapes))
 
     def _sequence(self, x: ExTensor, states: list[ExTensor], weights: Weights, reverse: bool) -> Any:
-        """One direction of one layer: all hidden states, and the final states."""
+        """One direction of one layer: all hidden states, and the final states, (1, N, hidden_size)."""
         raise NotImplementedError
 
-    def _start(self, x: ExTensor, hx: Any) -> list[ExTensor]:
-        """The states before the first step, each (layers * directions, N, hidden_size)."""
+    def _start(self, x: ExTensor, hx: Any) -> list[list[ExTensor]]:
+        """The states before the first step of each walk, (N, hidden_size)."""
         name = type(self).__name__
         shape = (len(self._names), x.shape[1], self.hidden_size)
         if hx is None:
-            return [zeros(shape, dtype=x.dtype) for _ in range(self._states)]
+            return [[zeros(shape[1:], dtype=x.dtype)] * self._states] * len(self._names)
         given = [hx] if self._states == 1 else list(hx)
         if len(given) != self._states or not all(isinstance(h, ExTensor) for h in given):
             wanted = "a tensor" if self._states == 1 else "a pair of tensors (h, c)"
@@ -84,7 +84,8 @@ class _Recurrent(Module):
                 raise ValueError(
                     f"[{name}] a state has shape {h.shape} but must have (layers * directions, batch, hidden_size) = {shape}"
                 )
-        return [h.reshape(shape) for h in given]
+        given = [h.reshape(shape) for h in given]
+        return [[h[i] for h in given] for i in range(len(self._names))]
 
     def forward(self, x: ExTensor, hx: Any = None) -> tuple[ExTensor, Any]:
         """All outputs of the last layer, and the final states of all layers.
@@ -112,13 +113,13 @@ class _Recurrent(Module):
                 i = layer * directions + direction
                 w_ih, w_hh, b_ih, b_hh = (getattr(self, n) for n in self._names[i])
                 weights = (w_ih, w_hh, b_ih, b_hh)
-                hidden, states = self._sequence(x, [h[i] for h in start], weights, direction == 1)
+                hidden, states = self._sequence(x, start[i], weights, direction == 1)
                 outputs.append(hidden)
                 final.append(states)
             x = outputs[0] if directions == 1 else concatenate(outputs, -1)
             if self.training and self.dropout and layer < self.num_layers - 1:
                 x = drop(x, self.dropout, rng_or_default(name, self._rng)).output
-        last = [stack(list(states)) for states in zip(*final)]
+        last = final[0] if len(final) == 1 else [concatenate(states) for states in zip(*final)]
         if not batched:
             x, last = x[:, 0], [h[:, 0] for h in last]
         elif self.batch_first:
@@ -132,6 +133,11 @@ class _Recurrent(Module):
         if self.bidirectional:
             shown += ", bidirectional=True"
         return shown + (", batch_first=True" if self.batch_first else "")
+
+
+def _last(reverse: bool) -> slice:
+    """Where the last step of a walk stands."""
+    return slice(0, 1) if reverse else slice(-1, None)
 
 
 class RNN(_Recurrent):
@@ -173,7 +179,7 @@ class RNN(_Recurrent):
 
     def _sequence(self, x: ExTensor, states: list[ExTensor], weights: Weights, reverse: bool) -> Any:
         hidden = rnn_sequence(x, states[0], *weights, self.nonlinearity, reverse)
-        return hidden, [hidden[0 if reverse else -1]]
+        return hidden, [hidden[_last(reverse)]]
 
 
 class GRU(_Recurrent):
@@ -202,7 +208,7 @@ class GRU(_Recurrent):
 
     def _sequence(self, x: ExTensor, states: list[ExTensor], weights: Weights, reverse: bool) -> Any:
         hidden = gru_sequence(x, states[0], *weights, reverse)
-        return hidden, [hidden[0 if reverse else -1]]
+        return hidden, [hidden[_last(reverse)]]
 
 
 class LSTM(_Recurrent):
@@ -232,5 +238,4 @@ class LSTM(_Recurrent):
 
     def _sequence(self, x: ExTensor, states: list[ExTensor], weights: Weights, reverse: bool) -> Any:
         hidden, cells, _ = lstm_sequence(x, states[0], states[1], *weights, reverse)
-        last = 0 if reverse else -1
-        return hidden, [hidden[last], cells[last]]
+        return hidden, [hidden[_last(reverse)], cells[_last(reverse)]]

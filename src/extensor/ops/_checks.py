@@ -125,6 +125,8 @@ def as_bool(function: str, name: str, value: Any) -> bool:
 
 def as_ints(function: str, name: str, value: Any) -> tuple[int, ...]:
     """An int, or a sequence of ints."""
+    if type(value) is tuple and all(type(n) is int for n in value):
+        return value
     if isinstance(value, (str, bytes)):
         raise TypeError(f"[{function}] {name} must be an int or a sequence of ints, got {describe(value)}")
     if isinstance(value, (ExTensor, np.ndarray)):

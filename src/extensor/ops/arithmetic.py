@@ -38,6 +38,8 @@ def _shape(value: Any) -> Shape:
 
 def _check_grad(function: str, grad_output: Any, shape_a: Shape, shape_b: Shape) -> ExTensor:
     grad = as_floating(function, "grad_output", grad_output)
+    if grad.shape == shape_a == shape_b:
+        return grad
     try:
         shape = np.broadcast_shapes(shape_a, shape_b)
     except ValueError:
@@ -117,9 +119,13 @@ def add_backward(
     check_needs("add_backward", needs)
     shape_a, shape_b = shape_of("add_backward", "a", a), shape_of("add_backward", "b", b)
     grad = _check_grad("add_backward", grad_output, shape_a, shape_b)
+
+    def summed(shape: Shape) -> ExTensor:
+        return grad if grad.shape == shape else sum_to_shape(grad, shape)
+
     return BinaryGradients(
-        cast_like(sum_to_shape(grad, shape_a), a) if needs[0] else None,
-        cast_like(sum_to_shape(grad, shape_b), b) if needs[1] else None,
+        cast_like(summed(shape_a), a) if needs[0] else None,
+        cast_like(summed(shape_b), b) if needs[1] else None,
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import kernels
 from ..errors import OutOfBoundsError
-from ..graph import differentiable, fused
+from ..graph import ANY_NUMBER, differentiable, fused
 from ..tensor import ExTensor, Indices, Shape, TensorOrShape
 from ._checks import as_floating, as_grad, as_int, as_integers, shape_of
 from .casting import cast_like
@@ -43,7 +43,7 @@ def _padding(function: str, padding_idx: Any, rows: int) -> int | None:
     return found % rows
 
 
-@differentiable
+@differentiable(plain=(..., ..., ANY_NUMBER))
 def embedding(indices: Indices, weight: ExTensor, padding_idx: int | None = None) -> ExTensor:
     """The rows of ``weight`` at ``indices``.   y = weight[indices]
 
@@ -62,8 +62,7 @@ def embedding(indices: Indices, weight: ExTensor, padding_idx: int | None = None
     """
     weight = as_floating("embedding", "weight", weight)
     rows = _rows("embedding", indices, weight.shape)
-    _padding("embedding", padding_idx, weight.shape[0])
-    return kernels.embedding(weight, rows)
+    return kernels.embedding(rows, weight, _padding("embedding", padding_idx, weight.shape[0]))
 
 
 def _embedding_formula(g: Any, indices: Any, weight: Any, padding_idx: int | None = None) -> ExTensor:
@@ -77,7 +76,7 @@ def _embedding_formula(g: Any, indices: Any, weight: Any, padding_idx: int | Non
     return index_add(zeros(shape, g.dtype), rows, g)
 
 
-@fused(_embedding_formula)
+@fused(_embedding_formula, plain=(..., ..., tuple, ANY_NUMBER))
 def embedding_backward(
     grad_output: ExTensor, indices: ExTensor, weight: TensorOrShape, padding_idx: int | None = None
 ) -> ExTensor:

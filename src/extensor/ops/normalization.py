@@ -116,7 +116,7 @@ def _start(function: str, x: ExTensor, normalized_shape: Any) -> tuple[int, Shap
 _ONE_EACH = "one value for each element of normalized_shape"
 
 
-@differentiable
+@differentiable(plain=(..., tuple, None, None, 1e-5))
 def layer_norm(
     x: ExTensor,
     normalized_shape: int | Shape,
@@ -138,10 +138,10 @@ def layer_norm(
         [[-1.0, 1.0]]
     """
     x = as_floating("layer_norm", "x", x)
-    start, shape = _start("layer_norm", x, normalized_shape)
+    _, shape = _start("layer_norm", x, normalized_shape)
     weight = _optional("layer_norm", "weight", weight, shape, _ONE_EACH)
     bias = _optional("layer_norm", "bias", bias, shape, _ONE_EACH)
-    return kernels.layer_norm(x, weight, bias, start, _eps("layer_norm", eps))
+    return kernels.layer_norm(x, shape, weight, bias, _eps("layer_norm", eps))
 
 
 def _layer_norm_formula(
@@ -157,7 +157,7 @@ def _layer_norm_formula(
     return NormGradients(grad_x, *_affine_gradients(g, unit, tuple(range(start)), wanted))
 
 
-@fused(_layer_norm_formula)
+@fused(_layer_norm_formula, plain=(..., ..., tuple, ExTensor, 1e-5, ALL))
 def layer_norm_backward(
     grad_output: ExTensor,
     x: ExTensor,
@@ -186,14 +186,14 @@ def layer_norm_backward(
     name = "layer_norm_backward"
     check_needs(name, needs, 3)
     x = differentiable_input(name, "x", x)
-    start, shape = _start(name, x, normalized_shape)
+    _, shape = _start(name, x, normalized_shape)
     weight = _optional(name, "weight", weight, shape, _ONE_EACH)
     grad = as_grad(name, grad_output, x.shape)
-    grads = kernels.layer_norm_backward(grad, x, weight, start, _eps(name, eps), _wanted(needs, weight))
+    grads = kernels.layer_norm_backward(grad, x, shape, weight, _eps(name, eps), _wanted(needs, weight))
     return NormGradients(cast_like(grads[0], x), cast_like(grads[1], weight), cast_like(grads[2], grad))
 
 
-@differentiable
+@differentiable(plain=(..., tuple, None, 1e-6))
 def rms_norm(
     x: ExTensor, normalized_shape: int | Shape, weight: ExTensor | None = None, eps: float = 1e-6
 ) -> ExTensor:
@@ -211,9 +211,9 @@ def rms_norm(
         [0.849, 1.131]
     """
     x = as_floating("rms_norm", "x", x)
-    start, shape = _start("rms_norm", x, normalized_shape)
+    _, shape = _start("rms_norm", x, normalized_shape)
     weight = _optional("rms_norm", "weight", weight, shape, _ONE_EACH)
-    return kernels.rms_norm(x, weight, start, _eps("rms_norm", eps))
+    return kernels.rms_norm(x, shape, weight, _eps("rms_norm", eps))
 
 
 def _rms_norm_formula(
@@ -237,7 +237,7 @@ def _rms_norm_formula(
     )
 
 
-@fused(_rms_norm_formula)
+@fused(_rms_norm_formula, plain=(..., ..., tuple, ExTensor, 1e-6, (True, True)))
 def rms_norm_backward(
     grad_output: ExTensor,
     x: ExTensor,
@@ -265,11 +265,11 @@ def rms_norm_backward(
     name = "rms_norm_backward"
     check_needs(name, needs, 2)
     x = differentiable_input(name, "x", x)
-    start, shape = _start(name, x, normalized_shape)
+    _, shape = _start(name, x, normalized_shape)
     weight = _optional(name, "weight", weight, shape, _ONE_EACH)
     grad = as_grad(name, grad_output, x.shape)
     wanted = (needs[0], needs[1] and weight is not None)
-    grads = kernels.rms_norm_backward(grad, x, weight, start, _eps(name, eps), wanted)
+    grads = kernels.rms_norm_backward(grad, x, shape, weight, _eps(name, eps), wanted)
     return RMSNormGradients(cast_like(grads[0], x), cast_like(grads[1], weight))
 
 

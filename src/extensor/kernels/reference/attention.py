@@ -16,7 +16,10 @@ from ..dispatch import kernel
 from .broadcasting import summed_to
 from .normalization import common_dtype, wide
 
-__all__ = ["scaled_dot_product_attention", "scaled_dot_product_attention_backward"]
+__all__ = [
+    "scaled_dot_product_attention", "scaled_dot_product_attention_backward",
+    "self_attention", "self_attention_backward",
+]  # fmt: skip
 
 BLOCK = 2**18
 
@@ -134,3 +137,31 @@ def scaled_dot_product_attention_backward(g, q, k, v, mask, causal, scale, needs
     return tuple(
         None if grad is None else summed_to(grad, shape).astype(dtype) for grad, shape in zip(grads, shapes)
     )
+
+
+def heads_apart(x, heads):
+    """(N, T, heads * D) -> (N, heads, T, D)"""
+    return x.reshape((*x.shape[:2], heads, x.shape[2] // heads)).swapaxes(1, 2)
+
+
+def heads_together(x):
+    """(N, heads, T, D) -> (N, T, heads * D)"""
+    n, heads, length, d = x.shape
+    return x.swapaxes(1, 2).reshape((n, length, heads * d))
+
+
+@kernel
+def self_attention(x, heads, causal):
+    q, k, v = (heads_apart(part, heads) for part in np.split(x, 3, -1))
+    scale = 1 / math.sqrt(q.shape[-1])
+    return heads_together(scaled_dot_product_attention.reference(q, k, v, None, causal, scale))
+
+
+@kernel
+def self_attention_backward(g, x, heads, causal):
+    q, k, v = (heads_apart(part, heads) for part in np.split(x, 3, -1))
+    scale, needs = 1 / math.sqrt(q.shape[-1]), (True, True, True, False)
+    grads = scaled_dot_product_attention_backward.reference(
+        heads_apart(g, heads), q, k, v, None, causal, scale, needs
+    )
+    return np.concatenate([heads_together(grad) for grad in grads[:3]], -1)

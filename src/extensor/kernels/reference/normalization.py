@@ -55,8 +55,9 @@ def as_rows(x, start):
 
 
 @kernel
-def layer_norm(x, weight, bias, start, eps):
-    """Over the axes from ``start`` on."""
+def layer_norm(x, normalized_shape, weight, bias, eps):
+    """Over the last axes, those of ``normalized_shape``."""
+    start = x.ndim - len(normalized_shape)
     rows, w, b = wide(as_rows(x, start), weight, bias)
     unit, _ = normalised(rows, eps)
     y = affine(unit.reshape(x.shape), w, b)
@@ -64,7 +65,8 @@ def layer_norm(x, weight, bias, start, eps):
 
 
 @kernel
-def layer_norm_backward(g, x, weight, start, eps, needs):
+def layer_norm_backward(g, x, normalized_shape, weight, eps, needs):
+    start = x.ndim - len(normalized_shape)
     dtype = common_dtype(g, x, weight)
     rows, grad, w = wide(as_rows(x, start), as_rows(g, start), weight)
     unit, inverse = normalised(rows, eps)
@@ -78,14 +80,16 @@ def layer_norm_backward(g, x, weight, start, eps, needs):
 
 
 @kernel
-def rms_norm(x, weight, start, eps):
+def rms_norm(x, normalized_shape, weight, eps):
+    start = x.ndim - len(normalized_shape)
     rows, w = wide(as_rows(x, start), weight)
     unit = rows / np.sqrt(row_mean(rows * rows) + eps)
     return affine(unit.reshape(x.shape), w, None).astype(common_dtype(x, weight), copy=False)
 
 
 @kernel
-def rms_norm_backward(g, x, weight, start, eps, needs):
+def rms_norm_backward(g, x, normalized_shape, weight, eps, needs):
+    start = x.ndim - len(normalized_shape)
     dtype = common_dtype(g, x, weight)
     rows, grad, w = wide(as_rows(x, start), as_rows(g, start), weight)
     inverse = 1 / np.sqrt(row_mean(rows * rows) + eps)
