@@ -164,6 +164,21 @@ def test_pools(seed: int) -> None:
             )
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("width", [*range(2, 40), 63, 64, 65, 131])
+def test_pools_of_two_by_two(width: int, dtype: Any) -> None:
+    """Every number of windows beside a vector's; ties, zeros of both signs, infinities and nan."""
+    rng = np.random.default_rng(width)
+    values = [-np.inf, -1.0, -0.0, 0.0, 1.0, np.inf, np.nan]
+    x = rng.choice(values, (2, 3, 5, width), p=[0.1, 0.2, 0.2, 0.2, 0.2, 0.05, 0.05]).astype(dtype)
+    options = ((2, 2), (2, 2), (0, 0), (2, width // 2))
+    g = rng.standard_normal((2, 3, 2, width // 2)).astype(dtype)
+    for name, args in (("max_pool2d", (x, *options)), ("max_pool2d_backward", (g, x, *options))):
+        found, expected = KERNELS[name].native(*args), KERNELS[name].reference(*args)
+        np.testing.assert_array_equal(found, expected)
+        assert not np.signbit(found[found == 0]).any() or name == "max_pool2d"
+
+
 def test_bits_do_not_depend_on_the_threads() -> None:
     rng = np.random.default_rng(4)
     before = get_num_threads()
