@@ -54,8 +54,10 @@ struct TileJob {
 template <class T, int Rows, int Vectors>
 EXTENSOR_INLINE void multiply_steps(const TileJob<T>& job, int64_t begin, int64_t end, const Pixels<T>* pixels,
                                     Vec<T> (&acc)[Rows][Vectors]) {
-  for (auto& row : acc)
-    for (auto& sum : row) sum = Vec<T>(0.0);
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v) acc[i][v] = Vec<T>(0.0);
   const T* seen[Vectors];
   for (int v = 0; v < Vectors; ++v) seen[v] = pixels[v].seen;
   const T* a = job.weight + begin * Rows;
@@ -71,28 +73,39 @@ EXTENSOR_INLINE void multiply_steps(const TileJob<T>& job, int64_t begin, int64_
 }
 
 template <class T, int Rows, int Vectors>
+EXTENSOR_INLINE void store_tile(const TileJob<T>& job, const Pixels<T>* pixels, const Vec<T> (&sums)[Rows][Vectors]) {
+#pragma GCC unroll 8
+  for (int v = 0; v < Vectors; ++v) {
+    const int64_t count = pixels[v].count;
+    T* out = pixels[v].out;
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i, out += job.plane)
+      store_apart(out, job.bias ? sums[i][v] + broadcast(job.bias[i]) : sums[i][v], count, job.step);
+  }
+}
+
+// A sum of several pieces.
+template <class T, int Rows, int Vectors>
+void multiply_pieces(const TileJob<T>& job, const Steps& s, const Pixels<T>* pixels) {
+  Vec<T> acc[Rows][Vectors], total[Rows][Vectors];
+  const int64_t stop = s.first_piece();
+  multiply_steps<T, Rows, Vectors>(job, s.begin, stop, pixels, total);
+  for (int64_t p = stop; p < s.end; p += s.depth) {
+    multiply_steps<T, Rows, Vectors>(job, p, min_of(p + s.depth, s.end), pixels, acc);
+    for (int i = 0; i < Rows; ++i)
+      for (int v = 0; v < Vectors; ++v) total[i][v] = total[i][v] + acc[i][v];
+  }
+  store_tile<T, Rows, Vectors>(job, pixels, total);
+}
+
+template <class T, int Rows, int Vectors>
 void multiply_pixels(const TileJob<T>& job, const Pixels<T>* pixels) {
-  Vec<T> acc[Rows][Vectors];
   Steps s = pixels[0].steps;
   for (int v = 1; v < Vectors; ++v) s.begin = min_of(s.begin, pixels[v].steps.begin), s.end = max_of(s.end, pixels[v].steps.end);
-  const int64_t stop = s.first_piece();
-  multiply_steps<T, Rows, Vectors>(job, s.begin, stop, pixels, acc);
-  if (stop < s.end) {
-    Vec<T> total[Rows][Vectors];
-    std::memcpy(total, acc, sizeof total);
-    for (int64_t p = stop; p < s.end; p += s.depth) {
-      multiply_steps<T, Rows, Vectors>(job, p, min_of(p + s.depth, s.end), pixels, acc);
-      for (int i = 0; i < Rows; ++i)
-        for (int v = 0; v < Vectors; ++v) total[i][v] = total[i][v] + acc[i][v];
-    }
-    std::memcpy(acc, total, sizeof total);
-  }
-  for (int i = 0; i < Rows; ++i) {
-    for (int v = 0; v < Vectors; ++v) {
-      const Vec<T> sum = job.bias ? acc[i][v] + broadcast(job.bias[i]) : acc[i][v];
-      store_apart(pixels[v].out + i * job.plane, sum, pixels[v].count, job.step);
-    }
-  }
+  if (s.first_piece() < s.end) return multiply_pieces<T, Rows, Vectors>(job, s, pixels);
+  Vec<T> acc[Rows][Vectors];
+  multiply_steps<T, Rows, Vectors>(job, s.begin, s.end, pixels, acc);
+  store_tile<T, Rows, Vectors>(job, pixels, acc);
 }
 
 template <class T>
@@ -175,10 +188,11 @@ void convolve(const ConvMap<T>& m) {
       T* out = m.out + (image * m.groups + group) * m.outputs * out_plane;
       int64_t count = 0;
       for (int64_t row = 0; row < rows; ++row) {
+        const Steps steps = seen_steps(first + row);
         T* line = out + (m.rows.out_first + (first + row) * m.rows.out_step) * m.out_width + m.columns.out_first;
         for (int64_t x = 0; x < m.columns.count; x += lanes)
           pixels.data()[count++] = {seen.data() + row * m.rows.step * window.row_length() + x, line + x * m.columns.out_step,
-                                    int(min_of(lanes, m.columns.count - x)), seen_steps(first + row)};
+                                    int(min_of(lanes, m.columns.count - x)), steps};
       }
       TileJob<T> job;
       job.offsets = offsets.data();

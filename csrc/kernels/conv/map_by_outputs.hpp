@@ -34,8 +34,10 @@ template <class T, int Count, int Vectors, int Step>
 EXTENSOR_INLINE void multiply_outputs(const NeighboursJob<T>& job, int64_t begin, int64_t end, const T* seen,
                                       Vec<T> (&acc)[Count][Vectors]) {
   constexpr int lanes = Vec<T>::lanes;
-  for (auto& row : acc)
-    for (auto& sum : row) sum = Vec<T>(0.0);
+#pragma GCC unroll 16
+  for (int i = 0; i < Count; ++i)
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v) acc[i][v] = Vec<T>(0.0);
   const T* w = job.weight + begin * Vectors * lanes;
   for (int64_t p = begin; p < end; ++p, w += Vectors * lanes) {
     const T* x = seen + job.offsets[p];
@@ -48,26 +50,38 @@ EXTENSOR_INLINE void multiply_outputs(const NeighboursJob<T>& job, int64_t begin
   }
 }
 
-template <class T, int Count, int Vectors, int Step>
-void multiply_neighbours(const NeighboursJob<T>& job, const T* seen, T* sums) {
+template <class T, int Count, int Vectors>
+EXTENSOR_INLINE void store_sums(const NeighboursJob<T>& job, const Vec<T> (&acc)[Count][Vectors], T* sums) {
   constexpr int lanes = Vec<T>::lanes;
-  Vec<T> acc[Count][Vectors];
-  const Steps& s = job.steps;
-  int64_t stop = s.first_piece();
-  multiply_outputs<T, Count, Vectors, Step>(job, s.begin, stop, seen, acc);
-  if (stop < s.end) {
-    Vec<T> total[Count][Vectors];
-    std::memcpy(total, acc, sizeof total);
-    for (; stop < s.end; stop += s.depth) {
-      multiply_outputs<T, Count, Vectors, Step>(job, stop, min_of(stop + s.depth, s.end), seen, acc);
-      for (int i = 0; i < Count; ++i)
-        for (int v = 0; v < Vectors; ++v) total[i][v] = total[i][v] + acc[i][v];
-    }
-    std::memcpy(acc, total, sizeof total);
-  }
+#pragma GCC unroll 16
   for (int i = 0; i < Count; ++i)
+#pragma GCC unroll 8
     for (int v = 0; v < Vectors; ++v)
       store(sums + (i * Vectors + v) * lanes, job.bias ? acc[i][v] + load(job.bias + v * lanes) : acc[i][v]);
+}
+
+// A sum of several pieces.
+template <class T, int Count, int Vectors, int Step>
+void multiply_neighbours_in_pieces(const NeighboursJob<T>& job, const T* seen, T* sums) {
+  const Steps& s = job.steps;
+  Vec<T> acc[Count][Vectors], total[Count][Vectors];
+  const int64_t stop = s.first_piece();
+  multiply_outputs<T, Count, Vectors, Step>(job, s.begin, stop, seen, total);
+  for (int64_t p = stop; p < s.end; p += s.depth) {
+    multiply_outputs<T, Count, Vectors, Step>(job, p, min_of(p + s.depth, s.end), seen, acc);
+    for (int i = 0; i < Count; ++i)
+      for (int v = 0; v < Vectors; ++v) total[i][v] = total[i][v] + acc[i][v];
+  }
+  store_sums<T, Count, Vectors>(job, total, sums);
+}
+
+template <class T, int Count, int Vectors, int Step>
+void multiply_neighbours(const NeighboursJob<T>& job, const T* seen, T* sums) {
+  const Steps& s = job.steps;
+  if (s.first_piece() < s.end) return multiply_neighbours_in_pieces<T, Count, Vectors, Step>(job, seen, sums);
+  Vec<T> acc[Count][Vectors];
+  multiply_outputs<T, Count, Vectors, Step>(job, s.begin, s.end, seen, acc);
+  store_sums<T, Count, Vectors>(job, acc, sums);
 }
 
 template <class T>

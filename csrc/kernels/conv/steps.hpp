@@ -42,6 +42,8 @@ class SeenSteps {
     finite_ = zero == 0;
   }
 
+  bool finite() const { return finite_; }
+
   Steps operator()(int64_t i) const {
     if (!finite_) return {0, rows_.taps * row_steps_, depth_};
     int64_t begin = rows_.taps, end = 0;
