@@ -9,8 +9,6 @@
 //      c. transpose the sums into the planes of the output
 #pragma once
 
-#include <utility>
-
 #include "core/threads.hpp"
 #include "kernels/conv/sight.hpp"
 #include "kernels/conv/steps.hpp"

@@ -2,6 +2,8 @@
 // ever looks beyond it, else a copy with zeros around it.
 #pragma once
 
+#include <utility>
+
 #include "kernels/conv/window.hpp"
 #include "kernels/matmul/pack.hpp"
 
