@@ -13,6 +13,7 @@
 #include "core/partial.hpp"
 #include "core/threads.hpp"
 #include "kernels/conv/map_by_outputs.hpp"
+#include "kernels/conv/map_folded.hpp"
 #include "kernels/conv/steps.hpp"
 #include "kernels/conv/window.hpp"
 #include "kernels/matmul/microkernel.hpp"
@@ -151,13 +152,22 @@ void pack_weight(const ConvMap<T>& m, T* to) {
   }
 }
 
+// The multiplications of this way, with the empty lanes and those of tiles whose rows see different taps.
+template <class T>
+double pixels_cost(const ConvMap<T>& m, const SeenSteps<T>& seen) {
+  return 1.1 * double(seen.all()) * double(m.outputs * whole_vectors<T>(m.columns.count));
+}
+
 template <class T>
 void convolve(const ConvMap<T>& m) {
   constexpr int lanes = Vec<T>::lanes;
   const int64_t k = m.inputs * m.rows.taps * m.columns.taps;
   const int64_t source_plane = m.rows.source * m.columns.source, out_plane = m.out_height * m.out_width;
   if (m.images * m.groups * m.outputs == 0) return;
-  if (fills_outputs_better(m)) return convolve_by_outputs(m);
+  const SeenSteps<T> seen_steps(m);
+  const double by_pixels = pixels_cost(m, seen_steps), by_outputs = outputs_cost(m, seen_steps), folded = folded_cost(m, seen_steps);
+  if (folded < by_pixels && folded < by_outputs) return convolve_folded(m, seen_steps);
+  if (by_outputs < by_pixels) return convolve_by_outputs(m, seen_steps);
 
   // Rows per block: as many as the window has room for.
   const Window one_row(m.inputs, m.rows, m.columns, 1, lanes);
@@ -173,7 +183,6 @@ void convolve(const ConvMap<T>& m) {
   pack_weight(m, weight.data());
   int64_t* offset = offsets.data();
   for_steps(m, [&](int64_t c, int64_t p, int64_t q) { *offset++ = window.offset(c, m.rows.shift[p], m.columns.shift[q]); });
-  const SeenSteps<T> seen_steps(m);
 
   const double ns = 200 + double(m.outputs * k) * double(block_rows * across * lanes) * sizeof(T) / 180.0;
   parallel_for(m.images * m.groups * blocks, ns, [&](int64_t begin, int64_t end) {

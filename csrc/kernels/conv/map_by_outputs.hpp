@@ -9,6 +9,8 @@
 //      c. transpose the sums into the planes of the output
 #pragma once
 
+#include <cmath>
+
 #include "core/threads.hpp"
 #include "kernels/conv/sight.hpp"
 #include "kernels/conv/steps.hpp"
@@ -26,6 +28,7 @@ struct NeighboursJob {
   const T* weight;         // packed: a panel's vectors for each of the k steps
   const int64_t* offsets;  // of each step in what is seen
   const T* bias;           // of the panel, or null
+  int64_t pixel;           // distance of the sums of two pixels
 };
 
 template <class T, int Count, int Vectors, int Step>
@@ -55,7 +58,7 @@ EXTENSOR_INLINE void store_sums(const NeighboursJob<T>& job, const Vec<T> (&acc)
   for (int i = 0; i < Count; ++i)
 #pragma GCC unroll 8
     for (int v = 0; v < Vectors; ++v)
-      store(sums + (i * Vectors + v) * lanes, job.bias ? acc[i][v] + load(job.bias + v * lanes) : acc[i][v]);
+      store(sums + i * job.pixel + v * lanes, job.bias ? acc[i][v] + load(job.bias + v * lanes) : acc[i][v]);
 }
 
 // A sum of several pieces.
@@ -133,16 +136,17 @@ void pack_outputs(const ConvMap<T>& m, int64_t k, int64_t padded, T* weight, T* 
   }
 }
 
+// The multiplications of this way, with the empty lanes, and what the transpose costs.
 template <class T>
-bool fills_outputs_better(const ConvMap<T>& m) {
-  return m.columns.step <= 2 && m.inputs * m.rows.taps * m.columns.taps >= 16 &&
-         filled<T>(m.outputs) > filled<T>(m.columns.count) * 1.1;
+double outputs_cost(const ConvMap<T>& m, const SeenSteps<T>& seen) {
+  if (m.columns.step > 2) return HUGE_VAL;
+  return double(whole_vectors<T>(m.outputs) * m.columns.count) * double(seen.all() + 16 * m.rows.count);
 }
 
 template <class T>
-void convolve_by_outputs(const ConvMap<T>& m) {
+void convolve_by_outputs(const ConvMap<T>& m, const SeenSteps<T>& seen_steps) {
   constexpr int64_t lanes = Vec<T>::lanes, most = panel_vectors * lanes;
-  const int64_t k = m.inputs * m.rows.taps * m.columns.taps, padded = ceil_div(m.outputs, lanes) * lanes;
+  const int64_t k = m.inputs * m.rows.taps * m.columns.taps, padded = whole_vectors<T>(m.outputs);
   const int64_t source_plane = m.rows.source * m.columns.source, out_plane = m.out_height * m.out_width;
 
   // Rows per block: as many as their sums have room for.
@@ -156,7 +160,6 @@ void convolve_by_outputs(const ConvMap<T>& m) {
   pack_outputs(m, k, padded, weight.data(), bias.data());
   int64_t* offset = offsets.data();
   for_steps(m, [&](int64_t c, int64_t p, int64_t q) { *offset++ = sight.offset(c, m.rows.shift[p], m.columns.shift[q]); });
-  const SeenSteps<T> seen_steps(m);
   // Whether the pixels of a block lie in one piece in the output.
   const bool dense = m.columns.out_step == 1 && m.rows.out_step == 1 && m.out_width == m.columns.count;
 
@@ -175,6 +178,7 @@ void convolve_by_outputs(const ConvMap<T>& m) {
         job.weight = weight.data() + (group * padded + o) * k;
         job.offsets = offsets.data();
         job.bias = m.bias ? bias.data() + group * padded + o : nullptr;
+        job.pixel = width;
         T* to = sums.data();
         for (int64_t row = 0; row < rows; ++row) {
           job.steps = seen_steps(first + row);

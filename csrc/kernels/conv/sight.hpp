@@ -53,10 +53,4 @@ class Sight {
   bool in_place_;
 };
 
-// How much of its vectors a row of this length fills.
-template <class T>
-double filled(int64_t length) {
-  return double(length) / double(ceil_div(length, Vec<T>::lanes) * Vec<T>::lanes);
-}
-
 }  // namespace extensor::EXTENSOR_ISA

@@ -43,6 +43,15 @@ class SeenSteps {
   }
 
   bool finite() const { return finite_; }
+  // Of all output rows.
+  int64_t all() const {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < rows_.count; ++i) {
+      const Steps steps = (*this)(i);
+      sum += steps.end - steps.begin;
+    }
+    return sum;
+  }
 
   Steps operator()(int64_t i) const {
     if (!finite_) return {0, rows_.taps * row_steps_, depth_};

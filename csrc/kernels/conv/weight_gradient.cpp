@@ -144,8 +144,8 @@ template <class T>
 void copy_padded(const T* from, int64_t rows, int64_t length, int64_t all_rows, int64_t padded, T* to) {
   for (int64_t r = 0; r < all_rows; ++r, to += padded) {
     const int64_t count = r < rows ? length : 0;
-    if (count > 0) std::memcpy(to, from + r * length, size_t(length) * sizeof(T));
-    for (int64_t i = count; i < padded; ++i) to[i] = T(0);
+    copy_piece(from + r * length, count, to);
+    clear_piece(padded - count, to + count);
   }
 }
 

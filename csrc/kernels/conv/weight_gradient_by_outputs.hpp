@@ -84,14 +84,15 @@ TapsFunction<T> taps_of(int64_t taps, std::integer_sequence<int, Index...>) {
 
 template <class T>
 bool fills_outputs_better(const ConvWeightMap<T>& m) {
-  return filled<T>(m.outputs) > filled<T>(m.columns.count) * 1.1;
+  // outputs / whole(outputs) > columns / whole(columns), by a tenth
+  return 10 * m.outputs * whole_vectors<T>(m.columns.count) > 11 * m.columns.count * whole_vectors<T>(m.outputs);
 }
 
 template <class T>
 void weight_gradient_by_outputs(const ConvWeightMap<T>& m) {
   constexpr int64_t lanes = Vec<T>::lanes;
   constexpr auto all_taps = std::make_integer_sequence<int, most_taps>();
-  const int64_t k = m.inputs * m.rows.taps * m.columns.taps, width = ceil_div(m.outputs, lanes) * lanes;
+  const int64_t k = m.inputs * m.rows.taps * m.columns.taps, width = whole_vectors<T>(m.outputs);
   const int64_t source_plane = m.rows.source * m.columns.source, grad_plane = m.rows.count * m.columns.count;
 
   // Blocks of rows, and how many of them at a time.
