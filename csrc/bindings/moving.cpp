@@ -201,6 +201,16 @@ PyObject* call_concatenate(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return reinterpret_cast<PyObject*>(out);
 }
 
+// reshape(x, shape): a view where the layout allows one.
+PyObject* call_reshape(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  npy_intp numbers[NPY_MAXDIMS];
+  PyArray_Dims shape{numbers, 0};
+  if (count != 2 || !PyArray_CheckExact(args[0]) || !read_shape(args[1], shape.len, numbers)) return not_covered();
+  PyArrayObject* x = reinterpret_cast<PyArrayObject*>(args[0]);
+  if (product_of(numbers, shape.len) != PyArray_SIZE(x)) return not_covered();
+  return PyArray_Newshape(x, &shape, NPY_CORDER);
+}
+
 // copy(x): the same elements, dense.
 PyObject* call_copy(PyObject*, PyObject* const* args, Py_ssize_t count) {
   PyArrayObject* x = count == 1 ? as_array(args[0]) : nullptr;
@@ -217,6 +227,7 @@ void bind_moving(PyObject* kernels) {
   add_kernel(kernels, "embedding", call_embedding);
   add_kernel(kernels, "embedding_backward", call_embedding_backward);
   add_kernel(kernels, "concatenate", call_concatenate);
+  add_kernel(kernels, "reshape", call_reshape);
   add_kernel(kernels, "copy", call_copy);
 }
 

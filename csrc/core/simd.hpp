@@ -291,6 +291,44 @@ template <class T> EXTENSOR_INLINE Vec<T> load(const T* from) {
 }
 template <class T> EXTENSOR_INLINE void store(T* to, Vec<T> a) { std::memcpy(to, &a.v, sizeof a.v); }
 
+// The lanes of two vectors behind each other, sorted into those at even and at odd places, and back.
+#if defined(__clang__)
+#define EXTENSOR_LANES(...) __builtin_shufflevector(a.v, b.v, __VA_ARGS__)
+#else
+#define EXTENSOR_LANES(...) __builtin_shuffle(a.v, b.v, typename Vec<T>::RawInteger{__VA_ARGS__})
+#endif
+template <class T> EXTENSOR_INLINE void split_pairs(Vec<T> a, Vec<T> b, Vec<T>& even, Vec<T>& odd) {
+  if constexpr (Vec<T>::lanes == 2) {
+    even = {EXTENSOR_LANES(0, 2)};
+    odd = {EXTENSOR_LANES(1, 3)};
+  } else if constexpr (Vec<T>::lanes == 4) {
+    even = {EXTENSOR_LANES(0, 2, 4, 6)};
+    odd = {EXTENSOR_LANES(1, 3, 5, 7)};
+  } else if constexpr (Vec<T>::lanes == 8) {
+    even = {EXTENSOR_LANES(0, 2, 4, 6, 8, 10, 12, 14)};
+    odd = {EXTENSOR_LANES(1, 3, 5, 7, 9, 11, 13, 15)};
+  } else {
+    even = {EXTENSOR_LANES(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)};
+    odd = {EXTENSOR_LANES(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)};
+  }
+}
+template <class T> EXTENSOR_INLINE void join_pairs(Vec<T> a, Vec<T> b, Vec<T>& first, Vec<T>& second) {
+  if constexpr (Vec<T>::lanes == 2) {
+    first = {EXTENSOR_LANES(0, 2)};
+    second = {EXTENSOR_LANES(1, 3)};
+  } else if constexpr (Vec<T>::lanes == 4) {
+    first = {EXTENSOR_LANES(0, 4, 1, 5)};
+    second = {EXTENSOR_LANES(2, 6, 3, 7)};
+  } else if constexpr (Vec<T>::lanes == 8) {
+    first = {EXTENSOR_LANES(0, 8, 1, 9, 2, 10, 3, 11)};
+    second = {EXTENSOR_LANES(4, 12, 5, 13, 6, 14, 7, 15)};
+  } else {
+    first = {EXTENSOR_LANES(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)};
+    second = {EXTENSOR_LANES(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)};
+  }
+}
+#undef EXTENSOR_LANES
+
 // Bytes 0 or not to masks, and masks to bytes 0 or 1.
 template <class T> EXTENSOR_INLINE Mask<T> load_mask(const uint8_t* from) {
   typedef int8_t Bytes __attribute__((vector_size(vector_bytes / sizeof(T))));

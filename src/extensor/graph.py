@@ -420,7 +420,10 @@ def _run_natively(op: Op, rule: Rule) -> None:
             return
     if op.plain is not None:
         options = {p.name for p in rule.parameters if p.keyword}
-        names = tuple(n if n in options or n in tensors else None for n in rule.names)
+        names = tuple(
+            n if n in options or (n in tensors and entry is not tuple) else None
+            for n, entry in zip(rule.names, op.plain)
+        )
         targets = rule.targets if op.mirrored is None else (*rule.targets, op.mirrored)
         _run_directly(op, True, tuple(kept), tuple(tensors.index(t) for t in targets), names, None)
         return

@@ -91,9 +91,17 @@ LARGE = [  # more rows than a window holds; more terms than a chain; channels of
     ((1, 40, 6, 6), (30, 40, 1, 1), (1, 1), (0, 0, 0, 0)),
     ((1, 5, 40, 300), (9, 5, 3, 5), (1, 1), (1, 1, 2, 2)),
 ]
+NARROW = [  # rows that leave much of a vector empty: vectors along the outputs, alone or with the columns of the kernel
+    ((5, 6, 14, 14), (16, 6, 5, 5), (1, 1), (0, 0, 0, 0)),
+    ((3, 16, 9, 9), (16, 16, 3, 3), (2, 2), (1, 1, 1, 1)),
+    ((2, 40, 7, 5), (33, 40, 3, 3), (1, 1), (1, 1, 1, 1)),
+    ((2, 20, 60, 5), (3, 20, 5, 3), (1, 1), (2, 2, 2, 2)),
+    ((3, 16, 17, 21), (6, 16, 5, 7), (1, 1), (4, 0, 1, 6)),
+    ((9, 1, 3, 3), (48, 1, 3, 3), (1, 2), (1, 1, 2, 0)),
+]
 
 
-@pytest.mark.parametrize(("x_shape", "w_shape", "stride", "padding"), LARGE)
+@pytest.mark.parametrize(("x_shape", "w_shape", "stride", "padding"), LARGE + NARROW)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_large(x_shape: Any, w_shape: Any, stride: Any, padding: Any, dtype: Any) -> None:
     rng = np.random.default_rng(1)
@@ -106,10 +114,19 @@ def test_large(x_shape: Any, w_shape: Any, stride: Any, padding: Any, dtype: Any
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_special_values_go_where_they_go_in_the_reference(value: float) -> None:
+@pytest.mark.parametrize(
+    ("x_shape", "w_shape", "options"),
+    [
+        ((2, 3, 9, 11), (4, 3, 3, 3), ((2, 1), (1, 0, 1, 2), (1, 2), 1)),
+        ((2, 3, 9, 9), (16, 3, 5, 5), ((1, 1), (0, 1, 0, 2), (1, 1), 1)),
+        ((2, 3, 8, 5), (16, 3, 3, 3), ((1, 1), (1, 1, 1, 1), (1, 1), 1)),
+    ],
+)
+def test_special_values_go_where_they_go_in_the_reference(
+    x_shape: Any, w_shape: Any, options: Any, value: float
+) -> None:
     rng = np.random.default_rng(2)
-    options = ((2, 1), (1, 0, 1, 2), (1, 2), 1)
-    x, weight = rng.standard_normal((2, 3, 9, 11)), rng.standard_normal((4, 3, 3, 3))
+    x, weight = rng.standard_normal(x_shape), rng.standard_normal(w_shape)
     g = rng.standard_normal(KERNELS["conv2d"].reference(x, weight, None, *options).shape)
     for which in range(3):
         for position in rng.integers(0, (g, x, weight)[which].size, 12):
@@ -164,25 +181,38 @@ def test_pools(seed: int) -> None:
             )
 
 
-def test_bits_do_not_depend_on_the_threads() -> None:
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("width", [*range(2, 40), 63, 64, 65, 131])
+def test_pools_of_two_by_two(width: int, dtype: Any) -> None:
+    """Every number of windows beside a vector's; ties, zeros of both signs, infinities and nan."""
+    rng = np.random.default_rng(width)
+    values = [-np.inf, -1.0, -0.0, 0.0, 1.0, np.inf, np.nan]
+    x = rng.choice(values, (2, 3, 5, width), p=[0.1, 0.2, 0.2, 0.2, 0.2, 0.05, 0.05]).astype(dtype)
+    options = ((2, 2), (2, 2), (0, 0), (2, width // 2))
+    g = rng.standard_normal((2, 3, 2, width // 2)).astype(dtype)
+    for name, args in (("max_pool2d", (x, *options)), ("max_pool2d_backward", (g, x, *options))):
+        found, expected = KERNELS[name].native(*args), KERNELS[name].reference(*args)
+        np.testing.assert_array_equal(found, expected)
+        assert not np.signbit(found[found == 0]).any() or name == "max_pool2d"
+
+
+@pytest.mark.parametrize(("outputs", "size", "images"), [(18, (33, 31), 9), (16, (14, 10), 64)])
+def test_bits_do_not_depend_on_the_threads(outputs: int, size: tuple[int, int], images: int) -> None:
     rng = np.random.default_rng(4)
     before = get_num_threads()
-    x, weight = (
-        rng.standard_normal((2, 9, 16, 33, 31)).astype("f")[0],
-        rng.standard_normal((18, 16, 3, 3)).astype("f"),
-    )
+    x = rng.standard_normal((images, 16, *size)).astype("f")
+    weight = rng.standard_normal((outputs, 16, 3, 3)).astype("f")
     options = ((1, 1), (1, 1, 1, 1), (1, 1), 1)
-    g = rng.standard_normal((9, 18, 33, 31)).astype("f")
+    g = rng.standard_normal((images, outputs, *size)).astype("f")
+    pooled = tuple((n + 1) // 2 for n in size)
     try:
         results = []
         for threads in (1, 2, 3, 4):
             set_num_threads(threads)
             y = KERNELS["conv2d"].native(x, weight, None, *options)
             grads = KERNELS["conv2d_backward"].native(g, x, weight, *options, ALL)
-            pool = KERNELS["max_pool2d"].native(x, (3, 3), (2, 2), (1, 1), (17, 16))
-            mean = KERNELS["avg_pool2d_backward"].native(
-                pool, x.shape, (3, 3), (2, 2), (1, 1), (17, 16), True
-            )
+            pool = KERNELS["max_pool2d"].native(x, (3, 3), (2, 2), (1, 1), pooled)
+            mean = KERNELS["avg_pool2d_backward"].native(pool, x.shape, (3, 3), (2, 2), (1, 1), pooled, True)
             results.append([a.tobytes() for a in (y, *grads, pool, mean)])
         assert all(result == results[0] for result in results)
     finally:

@@ -137,3 +137,17 @@ def test_the_same_bits_on_any_number_of_threads(dtype: Any, threads: Any) -> Non
         arrays += [NATIVE["copy"](x.T), NATIVE["concatenate"]([x, x], 1, None)]
         results.append(b"".join(a.tobytes() for a in arrays))
     assert len(set(results)) == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.bool_])
+def test_reshape(dtype: Any) -> None:
+    x = np.arange(24).reshape(2, 3, 4).astype(dtype)
+    for layout in (x, x.transpose(2, 0, 1), x[:, ::-1], x[:0]):
+        sizes = [(24,), (4, 6), (2, 1, 12), (3, 2, 2, 2)] if layout.size else [(0,), (5, 0, 2)]
+        for shape in sizes:
+            found = KERNELS["reshape"].native(layout, shape)
+            expected = KERNELS["reshape"].reference(layout, shape)
+            np.testing.assert_array_equal(found, expected)
+            assert np.shares_memory(found, layout) == np.shares_memory(expected, layout)
+    for refused in ((5,), (-1, 6), (), [24]):
+        assert KERNELS["reshape"].native(x, refused) is NotImplemented

@@ -181,11 +181,12 @@ bool place_keywords(Op* op, PyObject* const* values, PyObject* kwnames, PyObject
   return true;
 }
 
-// The options that the backward of a recorded call gets: those that were given. A new reference.
+// The options that the backward of a recorded call gets: those that were given. One without a name, such as the shape of
+// reshape, means nothing to it. A new reference.
 PyObject* options_given(Op* op, PyObject* const* given) {
   PyObject* options = nullptr;
   for (Py_ssize_t i = op->tensor_count; i < PyTuple_GET_SIZE(op->plain); ++i) {
-    if (given[i] == nullptr) continue;
+    if (given[i] == nullptr || PyTuple_GET_ITEM(op->names, i) == Py_None) continue;
     if (options == nullptr && (options = PyDict_New()) == nullptr) return nullptr;
     if (PyDict_SetItem(options, PyTuple_GET_ITEM(op->names, i), given[i]) < 0) {
       Py_DECREF(options);

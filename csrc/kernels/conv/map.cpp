@@ -12,6 +12,9 @@
 // Compiled once per instruction set.
 #include "core/partial.hpp"
 #include "core/threads.hpp"
+#include "kernels/conv/map_by_outputs.hpp"
+#include "kernels/conv/map_folded.hpp"
+#include "kernels/conv/steps.hpp"
 #include "kernels/conv/window.hpp"
 #include "kernels/matmul/microkernel.hpp"
 
@@ -20,8 +23,6 @@ namespace {
 
 // A window of this size and the packed weight share the second-level cache.
 constexpr int64_t window_bytes = 160 * 1024;
-// Longer sums of floats are made of pieces.
-constexpr int64_t longest_chain = 128;
 
 // A tile has as many sums as there are registers for: three vectors wide for panels of this height and less, two for
 // higher ones.
@@ -34,17 +35,17 @@ inline int next_rows(int64_t remaining) {
   return int(panel_rows + rest <= max_rows ? panel_rows + rest : panel_rows);
 }
 
-// A vector of neighbouring pixels: where it is seen and where it goes.
+// A vector of neighbouring pixels: where it is seen, where it goes and which steps matter to it.
 template <class T>
 struct Pixels {
   const T* seen;
   T* out;
   int count;
+  Steps steps;
 };
 
 template <class T>
 struct TileJob {
-  int64_t k, depth;
   const T* weight;         // packed: `Rows` values for each of the k steps
   const int64_t* offsets;  // of each step in the window
   const T* bias;           // of the panel's first row, or null
@@ -54,8 +55,10 @@ struct TileJob {
 template <class T, int Rows, int Vectors>
 EXTENSOR_INLINE void multiply_steps(const TileJob<T>& job, int64_t begin, int64_t end, const Pixels<T>* pixels,
                                     Vec<T> (&acc)[Rows][Vectors]) {
-  for (auto& row : acc)
-    for (auto& sum : row) sum = Vec<T>(0.0);
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v) acc[i][v] = Vec<T>(0.0);
   const T* seen[Vectors];
   for (int v = 0; v < Vectors; ++v) seen[v] = pixels[v].seen;
   const T* a = job.weight + begin * Rows;
@@ -71,33 +74,39 @@ EXTENSOR_INLINE void multiply_steps(const TileJob<T>& job, int64_t begin, int64_
 }
 
 template <class T, int Rows, int Vectors>
+EXTENSOR_INLINE void store_tile(const TileJob<T>& job, const Pixels<T>* pixels, const Vec<T> (&sums)[Rows][Vectors]) {
+#pragma GCC unroll 8
+  for (int v = 0; v < Vectors; ++v) {
+    const int64_t count = pixels[v].count;
+    T* out = pixels[v].out;
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i, out += job.plane)
+      store_apart(out, job.bias ? sums[i][v] + broadcast(job.bias[i]) : sums[i][v], count, job.step);
+  }
+}
+
+// A sum of several pieces.
+template <class T, int Rows, int Vectors>
+void multiply_pieces(const TileJob<T>& job, const Steps& s, const Pixels<T>* pixels) {
+  Vec<T> acc[Rows][Vectors], total[Rows][Vectors];
+  const int64_t stop = s.first_piece();
+  multiply_steps<T, Rows, Vectors>(job, s.begin, stop, pixels, total);
+  for (int64_t p = stop; p < s.end; p += s.depth) {
+    multiply_steps<T, Rows, Vectors>(job, p, min_of(p + s.depth, s.end), pixels, acc);
+    for (int i = 0; i < Rows; ++i)
+      for (int v = 0; v < Vectors; ++v) total[i][v] = total[i][v] + acc[i][v];
+  }
+  store_tile<T, Rows, Vectors>(job, pixels, total);
+}
+
+template <class T, int Rows, int Vectors>
 void multiply_pixels(const TileJob<T>& job, const Pixels<T>* pixels) {
-  constexpr int lanes = Vec<T>::lanes;
+  Steps s = pixels[0].steps;
+  for (int v = 1; v < Vectors; ++v) s.begin = min_of(s.begin, pixels[v].steps.begin), s.end = max_of(s.end, pixels[v].steps.end);
+  if (s.first_piece() < s.end) return multiply_pieces<T, Rows, Vectors>(job, s, pixels);
   Vec<T> acc[Rows][Vectors];
-  multiply_steps<T, Rows, Vectors>(job, 0, min_of(job.depth, job.k), pixels, acc);
-  if (job.k > job.depth) {
-    Vec<T> total[Rows][Vectors];
-    std::memcpy(total, acc, sizeof total);
-    for (int64_t p = job.depth; p < job.k; p += job.depth) {
-      multiply_steps<T, Rows, Vectors>(job, p, min_of(p + job.depth, job.k), pixels, acc);
-      for (int i = 0; i < Rows; ++i)
-        for (int v = 0; v < Vectors; ++v) total[i][v] = total[i][v] + acc[i][v];
-    }
-    std::memcpy(acc, total, sizeof total);
-  }
-  for (int i = 0; i < Rows; ++i) {
-    for (int v = 0; v < Vectors; ++v) {
-      const Vec<T> sum = job.bias ? acc[i][v] + broadcast(job.bias[i]) : acc[i][v];
-      T* out = pixels[v].out + i * job.plane;
-      if (job.step == 1) {
-        store_first(out, sum, pixels[v].count);
-      } else {
-        T lane[lanes];
-        store(lane, sum);
-        for (int x = 0; x < pixels[v].count; ++x) out[x * job.step] = lane[x];
-      }
-    }
-  }
+  multiply_steps<T, Rows, Vectors>(job, s.begin, s.end, pixels, acc);
+  store_tile<T, Rows, Vectors>(job, pixels, acc);
 }
 
 template <class T>
@@ -134,15 +143,19 @@ void pack_weight(const ConvMap<T>& m, T* to) {
     for (int64_t i = 0; i < m.outputs;) {
       const int height = next_rows(m.outputs - i);
       const T* panel = m.weight + group * m.weight_group + i * m.weight_output;
-      for (int64_t c = 0; c < m.inputs; ++c)
-        for (int64_t p = 0; p < m.rows.taps; ++p)
-          for (int64_t q = 0; q < m.columns.taps; ++q) {
-            const T* from = panel + c * m.weight_input + m.rows.element[p] * m.weight_row + m.columns.element[q];
-            for (int r = 0; r < height; ++r) *to++ = from[r * m.weight_output];
-          }
+      for_steps(m, [&](int64_t c, int64_t p, int64_t q) {
+        const T* from = panel + c * m.weight_input + m.rows.element[p] * m.weight_row + m.columns.element[q];
+        for (int r = 0; r < height; ++r) *to++ = from[r * m.weight_output];
+      });
       i += height;
     }
   }
+}
+
+// The multiplications of this way, with the empty lanes and those of tiles whose rows see different taps.
+template <class T>
+double pixels_cost(const ConvMap<T>& m, const SeenSteps<T>& seen) {
+  return 1.1 * double(seen.all()) * double(m.outputs * whole_vectors<T>(m.columns.count));
 }
 
 template <class T>
@@ -151,6 +164,10 @@ void convolve(const ConvMap<T>& m) {
   const int64_t k = m.inputs * m.rows.taps * m.columns.taps;
   const int64_t source_plane = m.rows.source * m.columns.source, out_plane = m.out_height * m.out_width;
   if (m.images * m.groups * m.outputs == 0) return;
+  const SeenSteps<T> seen_steps(m);
+  const double by_pixels = pixels_cost(m, seen_steps), by_outputs = outputs_cost(m, seen_steps), folded = folded_cost(m, seen_steps);
+  if (folded < by_pixels && folded < by_outputs) return convolve_folded(m, seen_steps);
+  if (by_outputs < by_pixels) return convolve_by_outputs(m, seen_steps);
 
   // Rows per block: as many as the window has room for.
   const Window one_row(m.inputs, m.rows, m.columns, 1, lanes);
@@ -164,11 +181,8 @@ void convolve(const ConvMap<T>& m) {
   Scratch<T> weight(max_of(1, m.groups * m.outputs * k));
   Scratch<int64_t> offsets(max_of(1, k));
   pack_weight(m, weight.data());
-  int64_t step = 0;
-  for (int64_t c = 0; c < m.inputs; ++c)
-    for (int64_t p = 0; p < m.rows.taps; ++p)
-      for (int64_t q = 0; q < m.columns.taps; ++q)
-        offsets.data()[step++] = window.offset(c, m.rows.shift[p], m.columns.shift[q]);
+  int64_t* offset = offsets.data();
+  for_steps(m, [&](int64_t c, int64_t p, int64_t q) { *offset++ = window.offset(c, m.rows.shift[p], m.columns.shift[q]); });
 
   const double ns = 200 + double(m.outputs * k) * double(block_rows * across * lanes) * sizeof(T) / 180.0;
   parallel_for(m.images * m.groups * blocks, ns, [&](int64_t begin, int64_t end) {
@@ -183,14 +197,13 @@ void convolve(const ConvMap<T>& m) {
       T* out = m.out + (image * m.groups + group) * m.outputs * out_plane;
       int64_t count = 0;
       for (int64_t row = 0; row < rows; ++row) {
+        const Steps steps = seen_steps(first + row);
         T* line = out + (m.rows.out_first + (first + row) * m.rows.out_step) * m.out_width + m.columns.out_first;
         for (int64_t x = 0; x < m.columns.count; x += lanes)
           pixels.data()[count++] = {seen.data() + row * m.rows.step * window.row_length() + x, line + x * m.columns.out_step,
-                                    int(min_of(lanes, m.columns.count - x))};
+                                    int(min_of(lanes, m.columns.count - x)), steps};
       }
       TileJob<T> job;
-      job.k = k;
-      job.depth = ceil_div(max_of(1, k), ceil_div(max_of(1, k), longest_chain));
       job.offsets = offsets.data();
       job.plane = out_plane, job.step = m.columns.out_step;
       for (int64_t i = 0; i < m.outputs;) {

@@ -14,6 +14,7 @@
 // Compiled once per instruction set.
 #include "core/partial.hpp"
 #include "core/threads.hpp"
+#include "kernels/conv/weight_gradient_by_outputs.hpp"
 #include "kernels/conv/window.hpp"
 #include "kernels/matmul/dot.hpp"
 #include "kernels/matmul/pack.hpp"
@@ -22,10 +23,11 @@ namespace extensor::EXTENSOR_ISA {
 namespace {
 
 // What a slice looks at, at a time, stays in the second-level cache, the gradients of a tile in the first.
-constexpr int64_t batch_bytes = 320 * 1024, tile_bytes = 16 * 1024;
+constexpr int64_t batch_bytes = 320 * 1024, tile_bytes = 24 * 1024;
 constexpr int64_t longest_chain = 256;  // vectors added up before they go into a float64
 constexpr int64_t most_slices = 8;
-constexpr int tile_outputs = 4, tile_taps = 3;
+// As many sums as there are registers for.
+constexpr int tile_outputs = vector_bytes == 64 ? 6 : 4, tile_taps = vector_bytes == 64 ? 4 : 3;
 
 template <class T>
 struct Batch {
@@ -37,9 +39,9 @@ struct Batch {
   Mask<T> last;  // which lanes of a row's last vector exist
 };
 
-// sums[i * step] += the sum of the lanes of value i, for four vectors of floats at once.
-template <class T>
-EXTENSOR_INLINE void add_four_sums(Vec<T> v0, Vec<T> v1, Vec<T> v2, Vec<T> v3, double* sums, int64_t step) {
+// sums[i] += the sum of the lanes of value i, for up to four vectors of floats at once.
+template <int Count, class T>
+EXTENSOR_INLINE void add_four_sums(Vec<T> v0, Vec<T> v1, Vec<T> v2, Vec<T> v3, double* sums) {
   Vec<T> low, high, first, second;
   interleave_parts(v0, v2, low, high);
   first = low + high;  // parts of v0 v2 v0 v2
@@ -48,10 +50,10 @@ EXTENSOR_INLINE void add_four_sums(Vec<T> v0, Vec<T> v1, Vec<T> v2, Vec<T> v3, d
   interleave_parts(first, second, low, high);
   T lanes[Vec<T>::lanes];
   store(lanes, low + high);  // v0 v1 v2 v3 in every part
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < Count; ++i) {
     T sum = lanes[i];
     for (int part = 4; part < Vec<T>::lanes; part += 4) sum += lanes[part + i];
-    sums[i * step] += double(sum);
+    sums[i] += double(sum);
   }
 }
 
@@ -71,7 +73,9 @@ struct Sums {
 template <class T, int Outputs, int Taps, bool Partial>
 void add_products(const Batch<T>& batch, const T* grad, const int64_t* offsets, double* sums, int64_t row) {
   Sums<T, Outputs, Taps> total;
+#pragma GCC unroll 8
   for (auto& line : total.acc)
+#pragma GCC unroll 8
     for (auto& sum : line) sum = Vec<T>(0.0);
   int64_t offset[Taps];
   for (int t = 0; t < Taps; ++t) offset[t] = offsets[t];
@@ -92,29 +96,31 @@ void add_products(const Batch<T>& batch, const T* grad, const int64_t* offsets, 
       }
     }
   }
-  for (int t = 0; t < Taps; ++t) {
-    if constexpr (Outputs == 4 && part_lanes<T> == 4) {
-      add_four_sums(total.acc[0][t], total.acc[1][t], total.acc[2][t], total.acc[3][t], sums + t, row);
-    } else {
-      for (int o = 0; o < Outputs; ++o) sums[o * row + t] += double(sum_lanes(total.acc[o][t]));
-    }
+#pragma GCC unroll 8
+  for (int o = 0; o < Outputs; ++o) {
+    const auto& acc = total.acc[o];
+    if constexpr (Taps > 1 && part_lanes<T> == 4)
+      add_four_sums<Taps>(acc[0], acc[1], acc[Taps > 2 ? 2 : 0], acc[Taps > 3 ? 3 : 0], sums + o * row);
+    else
+      for (int t = 0; t < Taps; ++t) sums[o * row + t] += double(sum_lanes(acc[t]));
   }
 }
 
 template <class T>
 using ProductFunction = void (*)(const Batch<T>&, const T*, const int64_t*, double*, int64_t);
 
-template <class T, bool Partial, int Taps>
-ProductFunction<T> product_of(int outputs) {
-  static constexpr ProductFunction<T> of_outputs[] = {nullptr, add_products<T, 1, Taps, Partial>, add_products<T, 2, Taps, Partial>,
-                                                      add_products<T, 3, Taps, Partial>, add_products<T, 4, Taps, Partial>};
-  return of_outputs[outputs];
+template <class T, bool Partial, int Taps, int... Index>
+ProductFunction<T> product_of(int outputs, std::integer_sequence<int, Index...>) {
+  static constexpr ProductFunction<T> of_outputs[] = {add_products<T, Index + 1, Taps, Partial>...};
+  return of_outputs[outputs - 1];
 }
 
 template <class T, bool Partial>
 ProductFunction<T> product_of(int outputs, int taps) {
-  if (taps == 1) return product_of<T, Partial, 1>(outputs);
-  return taps == 2 ? product_of<T, Partial, 2>(outputs) : product_of<T, Partial, 3>(outputs);
+  constexpr auto all = std::make_integer_sequence<int, tile_outputs>();
+  if (taps == 1) return product_of<T, Partial, 1>(outputs, all);
+  if (taps == 2) return product_of<T, Partial, 2>(outputs, all);
+  return taps == 3 ? product_of<T, Partial, 3>(outputs, all) : product_of<T, Partial, tile_taps>(outputs, all);
 }
 
 // Equal shares instead of full ones and a rest.
@@ -138,8 +144,8 @@ template <class T>
 void copy_padded(const T* from, int64_t rows, int64_t length, int64_t all_rows, int64_t padded, T* to) {
   for (int64_t r = 0; r < all_rows; ++r, to += padded) {
     const int64_t count = r < rows ? length : 0;
-    if (count > 0) std::memcpy(to, from + r * length, size_t(length) * sizeof(T));
-    for (int64_t i = count; i < padded; ++i) to[i] = T(0);
+    copy_piece(from + r * length, count, to);
+    clear_piece(padded - count, to + count);
   }
 }
 
@@ -152,6 +158,7 @@ void weight_gradient(const ConvWeightMap<T>& m) {
     for (int64_t i = 0; i < size; ++i) m.out[i] = T(0);
     return;
   }
+  if (fills_outputs_better(m)) return weight_gradient_by_outputs(m);
   const int64_t source_plane = m.rows.source * m.columns.source, grad_plane = m.rows.count * m.columns.count;
   const int64_t across = ceil_div(m.columns.count, lanes), grad_row = across * lanes;
   const int rest = int(m.columns.count % lanes);

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "core/memory.hpp"
-#include "core/simd.hpp"
+#include "core/partial.hpp"
 #include "kernels/conv/maps.hpp"
 
 namespace extensor::EXTENSOR_ISA {
@@ -15,6 +15,12 @@ namespace extensor::EXTENSOR_ISA {
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 constexpr int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
+
+// This many elements and what is missing to whole vectors.
+template <class T>
+constexpr int64_t whole_vectors(int64_t count) {
+  return ceil_div(count, Vec<T>::lanes) * Vec<T>::lanes;
+}
 
 // Memory for the length of a block.
 template <class T>
@@ -69,15 +75,32 @@ struct Window {
   }
 };
 
+// Rows of small images are too short for a call of the C library each. The last vector overlaps the one before it.
+template <class T>
+EXTENSOR_INLINE void copy_piece(const T* from, int64_t count, T* to) {
+  constexpr int lanes = Vec<T>::lanes;
+  if (count < lanes) return store_first(to, load_first(from, count), count);
+  for (int64_t i = 0; i + lanes < count; i += lanes) store(to + i, load(from + i));
+  store(to + count - lanes, load(from + count - lanes));
+}
+
+template <class T>
+EXTENSOR_INLINE void clear_piece(int64_t count, T* to) {
+  constexpr int lanes = Vec<T>::lanes;
+  if (count < lanes) return store_first(to, Vec<T>(0.0), count);
+  for (int64_t i = 0; i + lanes < count; i += lanes) store(to + i, Vec<T>(0.0));
+  store(to + count - lanes, Vec<T>(0.0));
+}
+
 template <class T>
 void copy_row(const T* from, int64_t width, const Window& w, T* to) {
   if (w.step == 1) {
     const int64_t before = min_of(w.phase_length, max_of(0, -w.first_column));
     const int64_t skipped = max_of(0, w.first_column);
     const int64_t count = max_of(0, min_of(w.phase_length - before, width - skipped));
-    for (int64_t i = 0; i < before; ++i) to[i] = T(0);
-    if (count > 0) std::memcpy(to + before, from + skipped, size_t(count) * sizeof(T));
-    for (int64_t i = before + count; i < w.phase_length; ++i) to[i] = T(0);
+    clear_piece(before, to);
+    copy_piece(from + skipped, count, to + before);
+    clear_piece(w.phase_length - before - count, to + before + count);
     return;
   }
   for (int64_t phase = 0; phase < w.step; ++phase, to += w.phase_length) {
@@ -110,7 +133,7 @@ void copy_window(const T* source, const ConvAxis& rows, int64_t width, int64_t s
       if (!is_seen(rows, w.first_row, r)) continue;
       const int64_t row = start * rows.step + w.first_row + r;
       if (row >= 0 && row < rows.source) copy_row(source + row * width, width, w, to);
-      else std::memset(to, 0, size_t(w.row_length()) * sizeof(T));
+      else clear_piece(w.row_length(), to);
     }
   }
 }

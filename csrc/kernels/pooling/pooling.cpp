@@ -1,10 +1,8 @@
 // Pooling, plane by plane. A window that hangs over the edge is cut to the plane first. Compiled once per instruction set.
 #include "kernels/pooling/pooling.hpp"
 
-#include <cstring>
-
 #include "core/memory.hpp"
-#include "core/simd.hpp"
+#include "core/partial.hpp"
 #include "core/threads.hpp"
 
 namespace extensor::EXTENSOR_ISA {
@@ -28,8 +26,9 @@ inline bool is_in_pairs(const PoolShape& s) {
 }
 
 template <class Body>
-void for_planes(const PoolShape& s, const Body& body) {
-  parallel_for(s.planes, pool_ns(s) / double(s.planes), body);
+void for_planes(const PoolShape& s, bool in_pairs, const Body& body) {
+  const double ns = in_pairs ? 10 + double(s.x[0] * s.x[1]) * 0.15 : pool_ns(s) / double(s.planes);
+  parallel_for(s.planes, ns, body);
 }
 
 template <class T>
@@ -51,19 +50,48 @@ EXTENSOR_INLINE int64_t place_of_max(const T* x, int64_t width, Span rows, Span 
   return place;
 }
 
-// One choice at a time, so that the compiler makes vectors of it.
 template <class T>
-EXTENSOR_INLINE T larger(T a, T b) {
-  const T number = b > a ? b : a, first = a != a ? a : number;
-  return b != b ? b : first;
+EXTENSOR_INLINE Vec<T> larger(Vec<T> a, Vec<T> b) {
+  return select(isnan(b), b, at_least(b, a));
+}
+
+// The elements of up to one vector of windows side by side, each of the four places in a vector of its own.
+template <class T>
+struct Pairs {
+  Vec<T> a, b, c, d;
+
+  EXTENSOR_INLINE Pairs(const T* x, const T* below, int64_t count) {
+    split(x, count, a, b);
+    split(below, count, c, d);
+  }
+  EXTENSOR_INLINE Vec<T> max() const { return larger(larger(a, b), larger(c, d)); }
+
+ private:
+  EXTENSOR_INLINE static void split(const T* x, int64_t count, Vec<T>& even, Vec<T>& odd) {
+    constexpr int lanes = Vec<T>::lanes;
+    if (count == lanes) return split_pairs(load(x), load(x + lanes), even, odd);
+    const int64_t beyond = 2 * count - lanes;
+    split_pairs(load_first(x, 2 * count), beyond > 0 ? load_first(x + lanes, beyond) : Vec<T>(0.0), even, odd);
+  }
+};
+
+// `count` windows from two vectors, one of their even and one of their odd columns.
+template <class T>
+EXTENSOR_INLINE void store_joined(T* to, Vec<T> even, Vec<T> odd, int64_t count) {
+  constexpr int lanes = Vec<T>::lanes;
+  Vec<T> first, second;
+  join_pairs(even, odd, first, second);
+  store_first(to, first, 2 * count);
+  if (2 * count > lanes) store_first(to + lanes, second, 2 * count - lanes);
 }
 
 template <class T>
-void max_pairs(const PoolShape& s, const T* x, T* __restrict y) {
-  for (int64_t i = 0; i < s.y[0]; ++i, x += 2 * s.x[1], y += s.y[1]) {
-    const T* below = x + s.x[1];
-    for (int64_t j = 0; j < s.y[1]; ++j)
-      y[j] = larger(larger(x[2 * j], x[2 * j + 1]), larger(below[2 * j], below[2 * j + 1]));
+void max_pairs(const PoolShape& s, const T* x, T* y) {
+  constexpr int lanes = Vec<T>::lanes;
+  const int64_t width = s.x[1], whole = s.y[1] / lanes * lanes, rest = s.y[1] - whole;
+  for (int64_t i = 0; i < s.y[0]; ++i, x += 2 * width, y += s.y[1]) {
+    for (int64_t j = 0; j < whole; j += lanes) store(y + j, Pairs<T>(x + 2 * j, x + 2 * j + width, lanes).max());
+    if (rest > 0) store_first(y + whole, Pairs<T>(x + 2 * whole, x + 2 * whole + width, rest).max(), rest);
   }
 }
 
@@ -75,36 +103,27 @@ void max_plane(const PoolShape& s, const T* x, T* y) {
   }
 }
 
-// `count` windows side by side. Every element of a window is written at once: the gradient to the first that equals the
-// maximum, zeros to the others, or nan to all if none does. What is left for the next element: the gradient, or that.
+// Every element of a window is written at once: the gradient to the first that equals the maximum, zeros to the others,
+// or nan to all if none does. What is left for the next element: the gradient, or that.
 template <class T>
-EXTENSOR_INLINE void max_backward_run(int64_t count, const T* g, const T* x, const T* below, T* __restrict grad,
-                                      T* __restrict grad_below) {
-  for (int64_t j = 0; j < count; ++j) {
-    const T a = x[2 * j], b = x[2 * j + 1], c = below[2 * j], d = below[2 * j + 1];
-    const T m = larger(larger(a, b), larger(c, d)), other = m == m ? T(0) : m;
-    const T after_a = a == m ? other : g[j], after_b = b == m ? other : after_a, after_c = c == m ? other : after_b;
-    grad[2 * j] = a == m ? g[j] : other;
-    grad[2 * j + 1] = b == m ? after_a : other;
-    grad_below[2 * j] = c == m ? after_b : other;
-    grad_below[2 * j + 1] = d == m ? after_c : other;
-  }
+EXTENSOR_INLINE void max_backward_run(Vec<T> g, const Pairs<T>& x, T* grad, T* grad_below, int64_t count) {
+  const Vec<T> m = x.max(), other = keep(isnan(m), m);
+  const Mask<T> at_a = x.a == m, at_b = x.b == m, at_c = x.c == m, at_d = x.d == m;
+  const Vec<T> after_a = select(at_a, other, g), after_b = select(at_b, other, after_a), after_c = select(at_c, other, after_b);
+  store_joined(grad, select(at_a, g, other), select(at_b, after_a, other), count);
+  store_joined(grad_below, select(at_c, after_b, other), select(at_d, after_c, other), count);
 }
 
 template <class T>
 void max_backward_pairs(const PoolShape& s, const T* g, const T* x, T* grad) {
-  constexpr int64_t step = 8;  // windows; fewer than that at the end of a row go through copies of this length
-  const int64_t width = s.x[1], whole = s.y[1] / step * step, rest = s.y[1] - whole;
+  constexpr int lanes = Vec<T>::lanes;
+  const int64_t width = s.x[1], whole = s.y[1] / lanes * lanes, rest = s.y[1] - whole;
   for (int64_t i = 0; i < s.y[0]; ++i, g += s.y[1], x += 2 * width, grad += 2 * width) {
-    max_backward_run(whole, g, x, x + width, grad, grad + width);
-    if (rest > 0) {
-      T padded_g[step] = {}, padded_x[2][2 * step] = {}, padded_grad[2][2 * step];
-      const size_t bytes = size_t(rest) * sizeof(T);
-      std::memcpy(padded_g, g + whole, bytes);
-      for (int row = 0; row < 2; ++row) std::memcpy(padded_x[row], x + row * width + 2 * whole, 2 * bytes);
-      max_backward_run(step, padded_g, padded_x[0], padded_x[1], padded_grad[0], padded_grad[1]);
-      for (int row = 0; row < 2; ++row) std::memcpy(grad + row * width + 2 * whole, padded_grad[row], 2 * bytes);
-    }
+    for (int64_t j = 0; j < whole; j += lanes)
+      max_backward_run(load(g + j), Pairs<T>(x + 2 * j, x + 2 * j + width, lanes), grad + 2 * j, grad + 2 * j + width, lanes);
+    if (rest > 0)
+      max_backward_run(load_first(g + whole, rest), Pairs<T>(x + 2 * whole, x + 2 * whole + width, rest), grad + 2 * whole,
+                       grad + 2 * whole + width, rest);
     for (int64_t c = 2 * s.y[1]; c < width; ++c) grad[c] = grad[c + width] = T(0);
   }
   for (int64_t c = 0; c < (s.x[0] - 2 * s.y[0]) * width; ++c) grad[c] = T(0);
@@ -163,18 +182,20 @@ void mean_backward_plane(const PoolShape& s, const double* divisors, const T* g,
 
 template <class T>
 void max_pool(const PoolShape& s, const T* x, T* y) {
-  const auto of_plane = is_in_pairs(s) ? max_pairs<T> : max_plane<T>;
+  const bool in_pairs = is_in_pairs(s);
+  const auto of_plane = in_pairs ? max_pairs<T> : max_plane<T>;
   const int64_t from = s.x[0] * s.x[1], to = s.y[0] * s.y[1];
-  for_planes(s, [&](int64_t begin, int64_t end) {
+  for_planes(s, in_pairs, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) of_plane(s, x + p * from, y + p * to);
   });
 }
 
 template <class T>
 void max_pool_backward(const PoolShape& s, const T* g, const T* x, T* grad) {
-  const auto of_plane = is_in_pairs(s) ? max_backward_pairs<T> : max_backward_plane<T>;
+  const bool in_pairs = is_in_pairs(s);
+  const auto of_plane = in_pairs ? max_backward_pairs<T> : max_backward_plane<T>;
   const int64_t from = s.y[0] * s.y[1], to = s.x[0] * s.x[1];
-  for_planes(s, [&](int64_t begin, int64_t end) {
+  for_planes(s, in_pairs, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) of_plane(s, g + p * from, x + p * to, grad + p * to);
   });
 }
@@ -182,7 +203,7 @@ void max_pool_backward(const PoolShape& s, const T* g, const T* x, T* grad) {
 template <class T>
 void mean_pool(const PoolShape& s, const double* divisors, const T* x, T* y) {
   const int64_t from = s.x[0] * s.x[1], to = s.y[0] * s.y[1];
-  for_planes(s, [&](int64_t begin, int64_t end) {
+  for_planes(s, false, [&](int64_t begin, int64_t end) {
     for (int64_t p = begin; p < end; ++p) mean_plane(s, divisors, x + p * from, y + p * to);
   });
 }
@@ -191,7 +212,7 @@ template <class T>
 void mean_pool_backward(const PoolShape& s, const double* divisors, const T* g, T* grad) {
   const int64_t from = s.y[0] * s.y[1], to = s.x[0] * s.x[1];
   const size_t bytes = size_t(s.x[1]) * sizeof(double);
-  for_planes(s, [&](int64_t begin, int64_t end) {
+  for_planes(s, false, [&](int64_t begin, int64_t end) {
     double* line = static_cast<double*>(acquire_buffer(bytes));
     for (int64_t p = begin; p < end; ++p) mean_backward_plane(s, divisors, g + p * from, grad + p * to, line);
     recycle_buffer(line, bytes);

@@ -87,13 +87,15 @@ def _unwrap(value: Any) -> Any:
     if isinstance(value, ExTensor):
         return value._array
     if type(value) is list:
-        return [_unwrap(v) for v in value]
+        return [v._array if isinstance(v, ExTensor) else None if v is None else _unwrap(v) for v in value]
     return value
 
 
 def _wrap(value: Any) -> Any:
     if type(value) is np.ndarray:
         return ExTensor(value)
+    if type(value) is list:
+        return [ExTensor(v) if type(v) is np.ndarray else None if v is None else _wrap(v) for v in value]
     if isinstance(value, (tuple, list)):
         return type(value)(map(_wrap, value))
     return ExTensor(np.asarray(value)) if isinstance(value, np.generic) else value

@@ -14,6 +14,7 @@ from ..graph import needs_grad
 from ..tensor import ExTensor, Shape, asarray
 
 Scalar = (bool, int, float)
+_INTS = frozenset({int})
 
 
 def as_tensor(function: str, name: str, value: Any) -> ExTensor:
@@ -125,7 +126,7 @@ def as_bool(function: str, name: str, value: Any) -> bool:
 
 def as_ints(function: str, name: str, value: Any) -> tuple[int, ...]:
     """An int, or a sequence of ints."""
-    if type(value) is tuple and all(type(n) is int for n in value):
+    if type(value) is tuple and _INTS.issuperset(map(type, value)):
         return value
     if isinstance(value, (str, bytes)):
         raise TypeError(f"[{function}] {name} must be an int or a sequence of ints, got {describe(value)}")
@@ -139,7 +140,7 @@ def as_ints(function: str, name: str, value: Any) -> tuple[int, ...]:
 def as_shape(function: str, name: str, value: Any) -> Shape:
     """A shape: an int or a sequence of non-negative ints."""
     shape = as_ints(function, name, value)
-    if any(n < 0 for n in shape):
+    if min(shape, default=0) < 0:
         raise ValueError(f"[{function}] {name} must not have negative lengths, got {shape}")
     if len(shape) > 64:
         raise ValueError(f"[{function}] {name} has {len(shape)} axes; at most 64 are possible")

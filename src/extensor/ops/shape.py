@@ -24,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@differentiable
+@differentiable(plain=(..., tuple))
 def reshape(x: ExTensor, shape: Any) -> ExTensor:
     """The same elements, in the same order, with another shape.
 
@@ -46,7 +46,7 @@ def _resolved(x: ExTensor, shape: Any) -> Shape:
     wanted = as_ints("reshape", "shape", shape)
     if wanted.count(-1) > 1:
         raise ValueError(f"[reshape] shape may hold one -1, got {wanted}")
-    known = as_shape("reshape", "shape", [n for n in wanted if n != -1])
+    known = as_shape("reshape", "shape", tuple(n for n in wanted if n != -1) if -1 in wanted else wanted)
     size = math.prod(known)
     if len(known) != len(wanted) and size and x.size % size == 0:
         wanted = tuple(x.size // size if n == -1 else n for n in wanted)
