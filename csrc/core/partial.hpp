@@ -43,6 +43,12 @@ EXTENSOR_INLINE void store_as(T* to, Vec<A> value) {
 template <class A, class T>
 EXTENSOR_INLINE Vec<A> load_first_as(const T* from, int64_t count, A rest) {
   if (count >= Vec<A>::lanes) return load_as<A>(from);
+#if defined(__AVX512F__)
+  if constexpr (sizeof(A) == 8 && sizeof(T) == 4) {
+    const __mmask8 there = __mmask8((1u << count) - 1);
+    return (typename Vec<A>::Raw)_mm512_mask_cvtps_pd(_mm512_set1_pd(rest), there, _mm256_maskz_loadu_ps(there, from));
+  }
+#endif
   A lanes[Vec<A>::lanes];
   for (A& lane : lanes) lane = rest;
   for (int64_t i = 0; i < count; ++i) lanes[i] = A(from[i]);
@@ -119,7 +125,10 @@ EXTENSOR_INLINE void store_first(T* to, Vec<T> value, int64_t count) {
 // Part `part` of a vector's lanes as float64: the vector of doubles that starts at lane part * lanes<double>.
 template <class T>
 EXTENSOR_INLINE Vec<double> widened_part(Vec<T> value, int part) {
-#if defined(__AVX2__) && !defined(__AVX512F__)
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4)
+    return (Vec<double>::Raw)_mm512_cvtps_pd(part == 0 ? _mm512_castps512_ps256((__m512)value.v) : _mm512_extractf32x8_ps((__m512)value.v, 1));
+#elif defined(__AVX2__)
   if constexpr (sizeof(T) == 4)
     return (Vec<double>::Raw)_mm256_cvtps_pd(part == 0 ? _mm256_castps256_ps128((__m256)value.v) : _mm256_extractf128_ps((__m256)value.v, 1));
 #endif

@@ -50,12 +50,22 @@ struct Vec {
   EXTENSOR_INLINE Vec(double value) : v(static_cast<T>(value) - Raw{}) {}  // minus zero keeps a negative zero
 };
 
+#if defined(__AVX512F__)
+// One bit per lane, in a register of its own kind.
+template <class T>
+struct Mask {
+  using Element = T;
+  using Raw = std::conditional_t<sizeof(T) == 4, __mmask16, __mmask8>;
+  Raw v;
+};
+#else
 // All bits set where true.
 template <class T>
 struct Mask {
   using Element = T;
   typename Vec<T>::RawInteger v;
 };
+#endif
 
 // The bits of a vector as signed integers of the same width.
 template <class T>
@@ -83,23 +93,55 @@ EXTENSOR_VECTOR_OPERATOR(/)
 #undef EXTENSOR_VECTOR_OPERATOR
 template <class T> EXTENSOR_INLINE Vec<T> operator-(Vec<T> a) { return Vec<T>(-a.v); }
 
-#define EXTENSOR_VECTOR_COMPARISON(op)                                                                  \
-  template <class T> EXTENSOR_INLINE Mask<T> operator op(Vec<T> a, Vec<T> b) { return {a.v op b.v}; }          \
-  template <class T> EXTENSOR_INLINE Mask<T> operator op(Vec<T> a, double b) { return a op Vec<T>(b); }        \
-  template <class T> EXTENSOR_INLINE Mask<T> operator op(double a, Vec<T> b) { return Vec<T>(a) op b; }        \
+#if defined(__AVX512F__)
+#define EXTENSOR_COMPARE_VECTORS(op, floating, integer)                                                                  \
+  template <class T> EXTENSOR_INLINE Mask<T> operator op(Vec<T> a, Vec<T> b) {                                           \
+    if constexpr (sizeof(T) == 4) return {_mm512_cmp_ps_mask((__m512)a.v, (__m512)b.v, floating)};                       \
+    else return {_mm512_cmp_pd_mask((__m512d)a.v, (__m512d)b.v, floating)};                                              \
+  }                                                                                                                      \
+  template <class T> EXTENSOR_INLINE Mask<T> operator op(Integers<T> a, Integers<T> b) {                                 \
+    if constexpr (sizeof(T) == 4) return {_mm512_cmp_epi32_mask((__m512i)a.v, (__m512i)b.v, integer)};                   \
+    else return {_mm512_cmp_epi64_mask((__m512i)a.v, (__m512i)b.v, integer)};                                            \
+  }
+#else
+#define EXTENSOR_COMPARE_VECTORS(op, floating, integer)                                                         \
+  template <class T> EXTENSOR_INLINE Mask<T> operator op(Vec<T> a, Vec<T> b) { return {a.v op b.v}; }           \
   template <class T> EXTENSOR_INLINE Mask<T> operator op(Integers<T> a, Integers<T> b) { return {a.v op b.v}; }
-EXTENSOR_VECTOR_COMPARISON(<)
-EXTENSOR_VECTOR_COMPARISON(<=)
-EXTENSOR_VECTOR_COMPARISON(>)
-EXTENSOR_VECTOR_COMPARISON(>=)
-EXTENSOR_VECTOR_COMPARISON(==)
-EXTENSOR_VECTOR_COMPARISON(!=)
+#endif
+#define EXTENSOR_VECTOR_COMPARISON(op, floating, integer)                                                       \
+  EXTENSOR_COMPARE_VECTORS(op, floating, integer)                                                               \
+  template <class T> EXTENSOR_INLINE Mask<T> operator op(Vec<T> a, double b) { return a op Vec<T>(b); }         \
+  template <class T> EXTENSOR_INLINE Mask<T> operator op(double a, Vec<T> b) { return Vec<T>(a) op b; }
+EXTENSOR_VECTOR_COMPARISON(<, _CMP_LT_OQ, _MM_CMPINT_LT)
+EXTENSOR_VECTOR_COMPARISON(<=, _CMP_LE_OQ, _MM_CMPINT_LE)
+EXTENSOR_VECTOR_COMPARISON(>, _CMP_GT_OQ, _MM_CMPINT_NLE)
+EXTENSOR_VECTOR_COMPARISON(>=, _CMP_GE_OQ, _MM_CMPINT_NLT)
+EXTENSOR_VECTOR_COMPARISON(==, _CMP_EQ_OQ, _MM_CMPINT_EQ)
+EXTENSOR_VECTOR_COMPARISON(!=, _CMP_NEQ_UQ, _MM_CMPINT_NE)
 #undef EXTENSOR_VECTOR_COMPARISON
+#undef EXTENSOR_COMPARE_VECTORS
 
+#if defined(__AVX512F__)
+// Through intrinsics: the compiler takes plain operators on these integers to the general registers and back.
+#define EXTENSOR_MASK_OPERATOR(op, name)                                           \
+  template <class T> EXTENSOR_INLINE Mask<T> operator op(Mask<T> a, Mask<T> b) {   \
+    if constexpr (sizeof(T) == 4) return {_k##name##_mask16(a.v, b.v)};            \
+    else return {_k##name##_mask8(a.v, b.v)};                                      \
+  }
+EXTENSOR_MASK_OPERATOR(&&, and)
+EXTENSOR_MASK_OPERATOR(||, or)
+EXTENSOR_MASK_OPERATOR(^, xor)
+#undef EXTENSOR_MASK_OPERATOR
+template <class T> EXTENSOR_INLINE Mask<T> operator!(Mask<T> a) {
+  if constexpr (sizeof(T) == 4) return {_knot_mask16(a.v)};
+  else return {_knot_mask8(a.v)};
+}
+#else
 template <class T> EXTENSOR_INLINE Mask<T> operator&&(Mask<T> a, Mask<T> b) { return {a.v & b.v}; }
 template <class T> EXTENSOR_INLINE Mask<T> operator||(Mask<T> a, Mask<T> b) { return {a.v | b.v}; }
 template <class T> EXTENSOR_INLINE Mask<T> operator^(Mask<T> a, Mask<T> b) { return {a.v ^ b.v}; }
 template <class T> EXTENSOR_INLINE Mask<T> operator!(Mask<T> a) { return {~a.v}; }
+#endif
 
 // Arithmetic wraps around: bits of a nan take part in it before another lane's result is chosen. So it is that of the
 // unsigned integers.
@@ -123,13 +165,44 @@ template <class T> EXTENSOR_INLINE Integers<T> operator>>(Integers<T> a, int cou
 template <class T> EXTENSOR_INLINE Integers<T> bits(Vec<T> a) { return {(typename Integers<T>::Raw)a.v}; }
 template <class T> EXTENSOR_INLINE Vec<T> from_bits(Integers<T> a) { return {(typename Vec<T>::Raw)a.v}; }
 
-template <class T> EXTENSOR_INLINE Vec<T> select(Mask<T> m, Vec<T> a, Vec<T> b) { return {m.v ? a.v : b.v}; }
+template <class T> EXTENSOR_INLINE Vec<T> select(Mask<T> m, Vec<T> a, Vec<T> b) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) return {(typename Vec<T>::Raw)_mm512_mask_blend_ps(m.v, (__m512)b.v, (__m512)a.v)};
+  else return {(typename Vec<T>::Raw)_mm512_mask_blend_pd(m.v, (__m512d)b.v, (__m512d)a.v)};
+#else
+  return {m.v ? a.v : b.v};
+#endif
+}
 template <class T> EXTENSOR_INLINE Vec<T> select(Mask<T> m, Vec<T> a, double b) { return select(m, a, Vec<T>(b)); }
 template <class T> EXTENSOR_INLINE Vec<T> select(Mask<T> m, double a, Vec<T> b) { return select(m, Vec<T>(a), b); }
 template <class T> EXTENSOR_INLINE Vec<T> select(Mask<T> m, double a, double b) { return select(m, Vec<T>(a), Vec<T>(b)); }
 // a where m, else +0: one instruction where a blend takes several.
 template <class T> EXTENSOR_INLINE Vec<T> keep(Mask<T> m, Vec<T> a) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) return {(typename Vec<T>::Raw)_mm512_maskz_mov_ps(m.v, (__m512)a.v)};
+  else return {(typename Vec<T>::Raw)_mm512_maskz_mov_pd(m.v, (__m512d)a.v)};
+#else
   return from_bits(Integers<T>(m.v & bits(a).v));
+#endif
+}
+// -1 where m, else 0.
+template <class T> EXTENSOR_INLINE Integers<T> minus_one_where(Mask<T> m) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) return {(typename Integers<T>::Raw)_mm512_movm_epi32(m.v)};
+  else return {(typename Integers<T>::Raw)_mm512_movm_epi64(m.v)};
+#else
+  return {m.v};
+#endif
+}
+// True in the first `count` lanes.
+template <class T> EXTENSOR_INLINE Mask<T> lanes_below(int count) {
+#if defined(__AVX512F__)
+  return {static_cast<typename Mask<T>::Raw>((1u << count) - 1)};
+#else
+  Mask<T> result;
+  for (int lane = 0; lane < Vec<T>::lanes; ++lane) result.v[lane] = lane < count ? -1 : 0;
+  return result;
+#endif
 }
 
 template <class T> EXTENSOR_INLINE Mask<T> isnan(Vec<T> a) { return a != a; }
@@ -196,7 +269,7 @@ EXTENSOR_INLINE Floats narrow(Doubles low, Doubles high) {
 // Any lane set?
 template <class T> EXTENSOR_INLINE bool any(Mask<T> m) {
 #if defined(__AVX512F__)
-  return _mm512_test_epi32_mask((__m512i)m.v, (__m512i)m.v) != 0;
+  return m.v != 0;
 #elif defined(__AVX2__)
   return !_mm256_testz_si256((__m256i)m.v, (__m256i)m.v);
 #elif defined(__SSE2__)
@@ -252,6 +325,17 @@ template <class T> EXTENSOR_INLINE Vec<T> sqrt(Vec<T> a) {
   else { EXTENSOR_LANEWISE(__builtin_sqrt(a.v[lane])) }
 #endif
 }
+
+// Whether there is an instruction for a 2^k, k a whole number, rounded once; its users know how to do without.
+#if defined(__AVX512F__)
+constexpr bool has_scaling = true;
+template <class T> EXTENSOR_INLINE Vec<T> scaled(Vec<T> a, Vec<T> k) {
+  if constexpr (sizeof(T) == 4) return {(typename Vec<T>::Raw)_mm512_scalef_ps((__m512)a.v, (__m512)k.v)};
+  else return {(typename Vec<T>::Raw)_mm512_scalef_pd((__m512d)a.v, (__m512d)k.v)};
+}
+#else
+constexpr bool has_scaling = false;
+#endif
 
 // Rounding to whole numbers; the sign of zero is kept.
 #if defined(__AVX512F__)
@@ -331,10 +415,16 @@ template <class T> EXTENSOR_INLINE void join_pairs(Vec<T> a, Vec<T> b, Vec<T>& f
 
 // Bytes 0 or not to masks, and masks to bytes 0 or 1.
 template <class T> EXTENSOR_INLINE Mask<T> load_mask(const uint8_t* from) {
+#if defined(__AVX512F__)
+  __m128i bytes = _mm_setzero_si128();
+  std::memcpy(&bytes, from, Vec<T>::lanes);
+  return {static_cast<typename Mask<T>::Raw>(_mm_test_epi8_mask(bytes, bytes))};
+#else
   typedef int8_t Bytes __attribute__((vector_size(vector_bytes / sizeof(T))));
   Bytes bytes;
   std::memcpy(&bytes, from, sizeof bytes);
   return {__builtin_convertvector(bytes, typename Vec<T>::RawInteger) != 0};
+#endif
 }
 #if defined(__SSE2__) && !defined(__AVX512F__)
 // The lanes of two halves of a mask as 16-bit words.
@@ -346,8 +436,7 @@ EXTENSOR_INLINE __m128i narrow_mask(__m128i low, __m128i high, double) {
 #endif
 template <class T> EXTENSOR_INLINE void store_mask(uint8_t* to, Mask<T> m) {
 #if defined(__AVX512F__)
-  typedef int8_t Bytes __attribute__((vector_size(vector_bytes / sizeof(T))));
-  const Bytes bytes = __builtin_convertvector(m.v, Bytes) & 1;
+  const __m128i bytes = _mm_maskz_mov_epi8(m.v, _mm_set1_epi8(1));
 #elif defined(__AVX2__)
   const __m128i words = narrow_mask(_mm256_castsi256_si128((__m256i)m.v), _mm256_extracti128_si256((__m256i)m.v, 1), T());
   const __m128i bytes = _mm_and_si128(_mm_packs_epi16(words, words), _mm_set1_epi8(1));

@@ -134,6 +134,21 @@ def test_float32_adds_up_in_float64() -> None:
     assert NATIVE["variance"](shifted, (0,), False, 0) == 0.25
 
 
+@pytest.mark.parametrize("scale", [1e-30, 1e-8, 1.0, 1e8, 1e18, 1e34])
+def test_long_rows_of_float32(scale: float) -> None:
+    """Four at a time are added in float32, but not where they cancel nor where four overflow."""
+    for n in (200, 5000, 40_000):
+        x = (RNG.standard_normal((3, n)) * scale).astype(np.float32)
+        x[1] = np.repeat(np.float32([2e38, 2e38, -2e38, -2e38]), n // 4)
+        x[2, ::2] = -x[2, 1::2]
+        x[2, n // 2] *= np.float32(1 + 1e-4)
+        expected = x.astype(np.float64).sum(1)
+        got = NATIVE["sum"](x, (1,), False)
+        np.testing.assert_array_equal(got[1:], expected[1:].astype(np.float32))
+        room = np.abs(expected[0]) + np.sqrt(np.square(x[0], dtype=np.float64).sum())
+        assert abs(float(got[0]) - expected[0]) <= np.finfo(np.float32).eps * room
+
+
 @pytest.mark.parametrize("dtype", [np.float16, bfloat16])
 def test_half_is_rounded_once(dtype: Any) -> None:
     x = RNG.standard_normal((9, 40)).astype(dtype)

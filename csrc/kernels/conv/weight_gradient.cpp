@@ -215,7 +215,7 @@ void weight_gradient(const ConvWeightMap<T>& m) {
           batch.grad_block = m.outputs * block_rows * grad_row;
         }
         batch.grad_plane = block_rows * grad_row;
-        for (int lane = 0; lane < lanes; ++lane) batch.last.v[lane] = rest == 0 || lane < rest ? -1 : 0;
+        batch.last = lanes_below<T>(rest == 0 ? lanes : int(rest));
         for (int64_t b = 0; b < batch.blocks; ++b) {
           const int64_t image = (first + b) / parts, row = (first + b) % parts * block_rows;
           const int64_t channels = image * m.groups + group;

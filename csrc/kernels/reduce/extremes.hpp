@@ -13,7 +13,7 @@ EXTENSOR_INLINE int64_t count_equal(const T* x, int64_t n, T wanted) {
   const Vec<T> sought(static_cast<double>(wanted));
   Integers<T> counts(typename Integers<T>::Integer(0));
   int64_t i = 0, total = 0;
-  for (; i + lanes <= n; i += lanes) counts = counts - Integers<T>((load(x + i) == sought).v);  // true is -1
+  for (; i + lanes <= n; i += lanes) counts = counts - minus_one_where(load(x + i) == sought);
   for (; i < n; ++i) total += x[i] == wanted;
   for (int lane = 0; lane < lanes; ++lane) total += counts.v[lane];
   return total;

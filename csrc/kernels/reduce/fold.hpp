@@ -68,11 +68,8 @@ EXTENSOR_INLINE double fold_row(const T* x, int64_t n) {
   if (n >= lanes * chains) {
     Vec<A> acc[chains];
     for (int c = 0; c < chains; ++c) acc[c] = load_as<A>(x + c * lanes);
-    for (i = lanes * chains; i + lanes * chains <= n; i += lanes * chains) {
-      // Many short rows are one long stretch of memory, which the processor does not know.
-      for (int line = 0; line < lanes * chains; line += 64 / int(sizeof(T))) __builtin_prefetch(x + i + line + 4096 / sizeof(T));
+    for (i = lanes * chains; i + lanes * chains <= n; i += lanes * chains)
       for (int c = 0; c < chains; ++c) acc[c] = Step::combine(acc[c], load_as<A>(x + i + c * lanes));
-    }
     for (int half = chains / 2; half > 0; half /= 2)
       for (int c = 0; c < half; ++c) acc[c] = Step::combine(acc[c], acc[c + half]);
     total = acc[0];
@@ -82,54 +79,38 @@ EXTENSOR_INLINE double fold_row(const T* x, int64_t n) {
   return fold_lanes<Step>(total);
 }
 
-// The same for a long row, which is read in four places at once: memory delivers more that way.
-template <class Step, class A, int64_t Count, class T>
-EXTENSOR_INLINE double fold_long_row(const T* x) {
-  constexpr int lanes = Vec<A>::lanes, places = 4;
-  constexpr int64_t piece = Count / places;
-  Vec<A> acc[places][2];
-  for (auto& pair : acc) pair[0] = pair[1] = Vec<A>(Step::start);
-  for (int64_t i = 0; i < piece; i += 2 * lanes)
-    for (int p = 0; p < places; ++p)
-      for (int c = 0; c < 2; ++c) acc[p][c] = Step::combine(acc[p][c], load_as<A>(x + p * piece + i + c * lanes));
-  for (int p = 0; p < places; ++p) acc[p][0] = Step::combine(acc[p][0], acc[p][1]);
-  return fold_lanes<Step>(Step::combine(Step::combine(acc[0][0], acc[1][0]), Step::combine(acc[2][0], acc[3][0])));
+// totals[c] = combine(totals[c], x[0, c], ..., x[Rows - 1, c]) for `width` neighbouring columns.
+template <int Rows, class Step, class A, class T>
+EXTENSOR_INLINE void fold_some_rows(const T* x, int64_t row, int64_t width, A* totals) {
+  constexpr int lanes = Vec<A>::lanes;
+  const auto combined = [&](const auto& piece) EXTENSOR_INLINE_LAMBDA {
+    Vec<A> parts[Rows];
+    for (int r = 0; r < Rows; ++r) parts[r] = piece(x + r * row);
+    for (int half = Rows / 2; half > 0; half /= 2)
+      for (int r = 0; r < half; ++r) parts[r] = Step::combine(parts[r], parts[r + half]);
+    return parts[0];
+  };
+  int64_t c = 0;
+  for (; c + lanes <= width; c += lanes) {
+    const auto whole = [&](const T* from) EXTENSOR_INLINE_LAMBDA { return load_as<A>(from + c); };
+    store(totals + c, Step::combine(load(totals + c), combined(whole)));
+  }
+  if (c == width) return;
+  const auto rest = [&](const T* from) EXTENSOR_INLINE_LAMBDA { return load_first_as<A>(from + c, width - c, A(0)); };
+  store_first(totals + c, Step::combine(load_first_as<A>(totals + c, width - c, A(0)), combined(rest)), width - c);
 }
 
-// Down `rows` rows, for `width` neighbouring columns: totals[c] = combine over r of x[r, c]. Four rows at a time,
-// so that the totals are not fetched and stored for each.
+// Down `rows` rows: totals[c] = combine over r of x[r, c]. Eight rows at a time, so that the totals are not fetched and
+// stored for each, and memory is read in several places at once.
 template <class Step, class A, class T>
 EXTENSOR_INLINE void fold_columns(const T* x, int64_t row, int64_t rows, int64_t width, A* totals) {
-  constexpr int lanes = Vec<A>::lanes;
-  const int64_t whole = width / lanes * lanes;
   for (int64_t c = 0; c < width; ++c) totals[c] = A(Step::start);
   int64_t r = 0;
-  for (; r + 4 <= rows; r += 4) {
-    const T* from = x + r * row;
-    int64_t c = 0;
-    for (; c < whole; c += lanes) {
-      const Vec<A> low = Step::combine(load_as<A>(from + c), load_as<A>(from + row + c));
-      const Vec<A> high = Step::combine(load_as<A>(from + 2 * row + c), load_as<A>(from + 3 * row + c));
-      store(totals + c, Step::combine(load(totals + c), Step::combine(low, high)));
-    }
-    if (c < width) {
-      const auto piece = [&](int64_t i) { return load_first_as<A>(from + i * row + c, width - c, A(0)); };
-      const Vec<A> four = Step::combine(Step::combine(piece(0), piece(1)), Step::combine(piece(2), piece(3)));
-      store_first(totals + c, Step::combine(load_first_as<A>(totals + c, width - c, A(0)), four), width - c);
-    }
-  }
-  for (; r < rows; ++r) {
-    const T* from = x + r * row;
-    int64_t c = 0;
-    for (; c < whole; c += lanes) store(totals + c, Step::combine(load(totals + c), load_as<A>(from + c)));
-    if (c < width)
-      store_first(totals + c,
-                  Step::combine(load_first_as<A>(totals + c, width - c, A(0)), load_first_as<A>(from + c, width - c, A(0))),
-                  width - c);
-  }
+  for (; r + 8 <= rows; r += 8) fold_some_rows<8, Step>(x + r * row, row, width, totals);
+  for (; r < rows; ++r) fold_some_rows<1, Step>(x + r * row, row, width, totals);
 }
 
-constexpr int64_t strip_width = 512;
+constexpr int64_t strip_width = 1024;
 
 constexpr int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -138,10 +119,9 @@ template <class T, class Step, class A, bool Mean = false>
 struct Fold {
   static State row(const T* x, int64_t n) {
     constexpr int64_t block = 8192;  // a longer chain of additions would lose digits
-    if (n < block) return {fold_row<Step, A>(x, n), 0};
     double total = Step::start;
-    for (; n >= block; n -= block, x += block) total = Step::combine(total, fold_long_row<Step, A, block>(x));
-    return {n == 0 ? total : Step::combine(total, fold_row<Step, A>(x, n)), 0};
+    for (; n > 0; n -= block, x += block) total = Step::combine(total, fold_row<Step, A>(x, min_of(n, block)));
+    return {total, 0};
   }
   static void columns(const T* x, int64_t row, int64_t rows, int64_t width, State* states) {
     constexpr int64_t block = 256;  // rows; a longer chain of additions would lose digits

@@ -14,6 +14,8 @@ constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Enough independent results are shared out as they are; few long ones are cut into stretches.
 constexpr int64_t enough_results = 16, most_stretches = 64, shortest_stretch = 16 * 1024;
+// Of columns, whose partial results are many: joining them takes time too.
+constexpr int64_t smallest_part = 64 * 1024;
 
 class States {
  public:
@@ -70,7 +72,7 @@ void for_each_row(const ReduceLayout& x, const T* from, double element_ns, const
 template <class Op, class T, class Take>
 void for_each_strip(const ReduceLayout& x, const T* from, double element_ns, const Take& take) {
   const int64_t strips = ceil_div(x.inner, strip_width), results = x.outer * strips;
-  const int64_t wanted = results >= enough_results ? 1 : min_of(most_stretches, x.length * min_of(x.inner, strip_width) / shortest_stretch);
+  const int64_t wanted = results >= enough_results ? 1 : min_of(most_stretches, x.length * min_of(x.inner, strip_width) / smallest_part);
   const int64_t rows = ceil_div(x.length, max_of(1, min_of(wanted, x.length / 8))), parts = x.length == 0 ? 1 : ceil_div(x.length, rows);
   const auto strip_of = [&](int64_t result, int64_t part, State* states) {
     const int64_t c = result % strips * strip_width, r = part * rows;

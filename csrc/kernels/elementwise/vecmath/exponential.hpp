@@ -11,14 +11,15 @@ constexpr double log2_of_e = 1.4426950408889634;
 // is exact.
 template <class T> struct Reduced {
   Integers<T> k;
+  Vec<T> number;  // k as a floating number
   Vec<T> r, low;
 };
 template <class T> EXTENSOR_INLINE Reduced<T> reduce_exponent(Vec<T> x) {
   const Rounded<T> k = round_to_integer(x, log2_of_e);
   const Vec<T> near = fma(k.number, -pick<T>(0.693145751953125, 0.6931471803691238), x);
-  const Vec<T> rest = k.number * pick<T>(1.428606765330187e-06, 1.9082149292705877e-10);
-  const Vec<T> r = near - rest;
-  return {k.integer, r, (near - r) - rest};
+  const double second = -pick<T>(1.428606765330187e-06, 1.9082149292705877e-10);
+  const Vec<T> r = fma(k.number, second, near);
+  return {k.integer, k.number, r, fma(k.number, second, near - r)};
 }
 
 // Beyond these exp is 0 or infinity, also times any number that does not overflow; nan passes.
@@ -50,21 +51,23 @@ template <class T> EXTENSOR_INLINE Pair<T> exp_of_minus_in_two(Vec<T> a, Vec<T> 
   reduced.r = reduced.r - low;
   return exp_in_two(reduced);
 }
-template <class T> EXTENSOR_INLINE Vec<T> exp_of_minus(Vec<T> a) {
-  const Pair<T> e = exp_of_minus_in_two(a);
-  return e.first * e.second;
-}
 
-template <class T> EXTENSOR_INLINE Vec<T> exp(Vec<T> x) {
-  const Pair<T> e = exp_in_two(x);
-  return e.first * e.second;
+// exp(x) of a reduced x.
+template <class T> EXTENSOR_INLINE Vec<T> exp_in_one(Reduced<T> reduced) {
+  if constexpr (has_scaling) {
+    return scaled(exp_of_reduced(reduced.r), reduced.number);
+  } else {
+    const Pair<T> e = exp_in_two(reduced);
+    return e.first * e.second;
+  }
 }
+template <class T> EXTENSOR_INLINE Vec<T> exp_of_minus(Vec<T> a) { return exp_in_one(reduce_exponent(at_least(lowest_exponent<T>, -a))); }
+template <class T> EXTENSOR_INLINE Vec<T> exp(Vec<T> x) { return exp_in_one(reduce_exponent(clamp_exponent(x))); }
 // exp(x + low), low a small correction.
 template <class T> EXTENSOR_INLINE Vec<T> exp(Vec<T> x, Vec<T> low) {
   Reduced<T> reduced = reduce_exponent(clamp_exponent(x));
   reduced.r = reduced.r + low;
-  const Pair<T> e = exp_in_two(reduced);
-  return e.first * e.second;
+  return exp_in_one(reduced);
 }
 
 // exp(-a) for a >= 0, never below the normal numbers: for use inside sums with numbers near 1.
