@@ -17,13 +17,13 @@ constexpr int most_rows = 4;
 template <class T>
 struct Rows {
   int count;
-  Centre<T> centred[most_rows];
-  Vec<T> inverse[most_rows];
+  Normaliser<T> unit[most_rows];
 
-  // 1. the means (or 0)  2. the mean squares around them  3. one over the roots
+  // 1. the means (or 0)  2. the mean squares around them, and one over the roots
   EXTENSOR_INLINE Rows(const RowNorm<T>& norm, const T* x, int64_t wanted) : count(int(wanted)) {
-    for (int k = 0; k < count; ++k) centred[k] = Centre<T>(norm.centre ? mean_of(x + k * norm.n, norm.n) : 0.0);
-    for (int k = 0; k < count; ++k) inverse[k] = Vec<T>(inverse_of(x + k * norm.n, norm.n, centred[k], norm.eps));
+    double means[most_rows] = {};
+    for (int k = 0; norm.centre && k < count; ++k) means[k] = mean_of(x + k * norm.n, norm.n);
+    for (int k = 0; k < count; ++k) unit[k] = Normaliser<T>(x + k * norm.n, norm.n, means[k], norm.eps);
   }
 };
 
@@ -44,9 +44,10 @@ void rows(const RowNorm<T>& norm, T* y) {
         const T* x = norm.x + (r + k) * n;
         T* to = y + (r + k) * n;
         for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-          Vec<T> value = few.centred[k](load_first(x + i, count)) * few.inverse[k];
-          if (norm.weight != nullptr) value = value * load_first(norm.weight + i, count);
-          if (norm.bias != nullptr) value = value + load_first(norm.bias + i, count);
+          Vec<T> value = few.unit[k](load_first(x + i, count));
+          const Vec<T> bias = norm.bias == nullptr ? Vec<T>(0.0) : load_first(norm.bias + i, count);
+          if (norm.weight != nullptr) value = fma(value, load_first(norm.weight + i, count), bias);
+          else value = value + bias;
           store_first(to + i, value, count);
         });
       }
@@ -59,26 +60,25 @@ template <class T>
 EXTENSOR_INLINE void backward_rows(const RowNorm<T>& norm, int64_t wanted, const T* x, const T* g, T* grad_x, double* weight_sums, double* bias_sums) {
   const int64_t n = norm.n;
   const Rows<T> few(norm, x, wanted);
-  const auto unit = [&](int k, int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-    return few.centred[k](load_first(x + k * n + i, count)) * few.inverse[k];
-  };
+  const auto unit = [&](int k, int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA { return few.unit[k](load_first(x + k * n + i, count)); };
   const auto scaled = [&](Vec<T> grad, int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
     return norm.weight == nullptr ? grad : grad * load_first(norm.weight + i, count);
   };
-  Vec<T> mean_h[most_rows], mean_hu[most_rows];
+  Vec<T> minus_h[most_rows], minus_hu[most_rows];  // minus the means of h and of h u
   for (int k = 0; grad_x != nullptr && k < few.count; ++k) {
-    const Sums<2> sums = sum_in_fours<T, 2>(n, [&](int64_t i, int64_t count, Vec<T>(&values)[2]) EXTENSOR_INLINE_LAMBDA {
+    const Sums<2> of = sum_in_fours<T, 2>(n, [&](int64_t i, int64_t count, Vec<T>(&sums)[2]) EXTENSOR_INLINE_LAMBDA {
       const Vec<T> h = scaled(load_first(g + k * n + i, count), i, count);
-      values[0] = h, values[1] = h * unit(k, i, count);
+      sums[0] = sums[0] + h, sums[1] = fma(h, unit(k, i, count), sums[1]);
     });
-    mean_h[k] = Vec<T>(norm.centre ? sums.of[0] / double(n) : 0.0), mean_hu[k] = Vec<T>(sums.of[1] / double(n));
+    minus_h[k] = Vec<T>(norm.centre ? -of.of[0] / double(n) : 0.0), minus_hu[k] = Vec<T>(-of.of[1] / double(n));
   }
   for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
     Vec<T> along(0.0), plain(0.0);
     for (int k = 0; k < few.count; ++k) {
       const Vec<T> u = unit(k, i, count), grad = load_first(g + k * n + i, count);
-      if (grad_x != nullptr) store_first(grad_x + k * n + i, (scaled(grad, i, count) - mean_h[k] - u * mean_hu[k]) * few.inverse[k], count);
-      along = along + grad * u, plain = plain + grad;
+      if (grad_x != nullptr)
+        store_first(grad_x + k * n + i, fma(u, minus_hu[k], scaled(grad, i, count) + minus_h[k]) * few.unit[k].inverse, count);
+      along = fma(grad, u, along), plain = plain + grad;
     }
     if (weight_sums != nullptr) add_to_sums(weight_sums + i, along);
     if (bias_sums != nullptr) add_to_sums(bias_sums + i, plain);
