@@ -17,6 +17,8 @@ bool read_number(PyObject* object, double& number) {
   return false;
 }
 
+bool read_eps(PyObject* object, double& eps) { return read_number(object, eps) && eps >= 0 && std::isfinite(eps); }
+
 // How many axes are normalised: those of `lengths`, an int or a tuple, if x ends with them and `eps` is one; else 0.
 int normalised_axes(PyArrayObject* x, PyObject* lengths, PyObject* eps, double& number) {
   npy_intp shape[NPY_MAXDIMS];
@@ -25,7 +27,7 @@ int normalised_axes(PyArrayObject* x, PyObject* lengths, PyObject* eps, double& 
   else if (!read_shape(lengths, count, shape)) return 0;
   if (PyErr_Occurred()) PyErr_Clear();
   if (count == 0 || count > PyArray_NDIM(x) || !PyArray_CompareLists(PyArray_DIMS(x) + PyArray_NDIM(x) - count, shape, count)) return 0;
-  return read_number(eps, number) && number >= 0 && std::isfinite(number) ? count : 0;
+  return read_eps(eps, number) ? count : 0;
 }
 
 // Whether a weight or a bias, if there is one, has the last `count` axes of x.
@@ -176,7 +178,16 @@ int64_t read_groups(PyObject* object, int64_t channels) {
   return groups > 0 && channels % groups == 0 ? groups : 0;
 }
 
-// x, weight, bias, groups, eps
+// Whether the arrays, if there are any, have one value for each channel of x.
+bool are_vectors(const Operands<3>& operands, std::initializer_list<int> indices, npy_intp channels) {
+  for (int i : indices) {
+    PyArrayObject* array = operands.array(i);
+    if (array != nullptr && (PyArray_NDIM(array) != 1 || PyArray_DIM(array, 0) != channels)) return false;
+  }
+  return true;
+}
+
+// x, groups, weight, bias, eps
 PyObject* call_groups(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   PyArrayObject* x = count == 5 ? as_array(args[0]) : nullptr;
   if (x == nullptr) return not_covered();
@@ -184,12 +195,12 @@ PyObject* call_groups(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (!covers_channels(x)) return not_covered();
   const DType dtype = dtype_of(x);
   const npy_intp* shape = PyArray_DIMS(x);
-  const int64_t groups = read_groups(args[3], shape[1]);
+  const int64_t groups = read_groups(args[1], shape[1]);
   Operands<3> operands;
   double eps;
-  if (groups == 0 || !read_number(args[4], eps)) return not_covered();
-  for (int i = 0; i < 3; ++i)
-    if (!operands.take(i, args[i], dtype)) return not_covered();
+  if (groups == 0 || !read_eps(args[4], eps) || !operands.take(0, args[0], dtype) || !operands.take(1, args[2], dtype) ||
+      !operands.take(2, args[3], dtype) || !are_vectors(operands, {1, 2}, shape[1]))
+    return not_covered();
   PyArrayObject* out = new_array(dtype, PyArray_NDIM(x), shape);
   if (out == nullptr) return nullptr;
   const auto run = [&](auto zero) {
@@ -204,7 +215,7 @@ PyObject* call_groups(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return reinterpret_cast<PyObject*>(out);
 }
 
-// g, x, weight, groups, eps, needs
+// g, x, groups, weight, eps, needs
 PyObject* call_groups_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   PyArrayObject* x = count == 6 ? as_array(args[1]) : nullptr;
   if (x == nullptr) return not_covered();
@@ -212,13 +223,15 @@ PyObject* call_groups_backward(PyObject* self, PyObject* const* args, Py_ssize_t
   if (!covers_channels(x)) return not_covered();
   const DType dtype = dtype_of(x);
   const npy_intp* shape = PyArray_DIMS(x);
-  const int64_t groups = read_groups(args[3], shape[1]);
+  const int64_t groups = read_groups(args[2], shape[1]);
   Operands<3> operands;
   double eps;
   bool needs[3];
-  if (groups == 0 || !read_number(args[4], eps) || !read_flags(args[5], needs, 3)) return not_covered();
-  for (int i = 0; i < 3; ++i)
-    if (!operands.take(i, args[i], dtype)) return not_covered();
+  if (groups == 0 || !read_eps(args[4], eps) || !read_flags(args[5], needs, 3) || !operands.take(0, args[0], dtype) ||
+      !operands.take(1, args[1], dtype) || !operands.take(2, args[3], dtype) || operands.array(0) == nullptr ||
+      !has_last_axes(operands.array(0), x, PyArray_NDIM(x)) || !are_vectors(operands, {2}, shape[1]))
+    return not_covered();
+  if (needs[1] && operands.array(2) == nullptr) return not_covered();  // whoever asks must know that there is none
   PyArrayObject* grads[] = {needs[0] ? new_array(dtype, PyArray_NDIM(x), shape) : nullptr, needs[1] ? new_array(dtype, 1, shape + 1) : nullptr,
                             needs[2] ? new_array(dtype, 1, shape + 1) : nullptr};
   const size_t bytes = size_t(shape[0] * shape[1]) * 2 * sizeof(double);

@@ -579,8 +579,8 @@ def differentiable(
         mirrored: an argument whose gradient is minus that of the first (losses of a difference).
         plain: for a function whose body is "check, then the one kernel of its name": the kernel's arguments in a call
             with tensors alone; ``...`` for each tensor, ``None`` for one that may be left out (and is, unless it
-            has a gradient; ``ExTensor`` for one that is not), then the attributes; ``tuple`` for a shape, or a tensor
-            of which only the shape counts.
+            has a gradient; ``ExTensor`` for one that is not), then the attributes; ``tuple`` for a shape (among the
+            tensors: a shape or an int), or a tensor of which only the shape counts.
 
     Example:
         >>> import extensor as et

@@ -85,11 +85,11 @@ def calls(name: str, dtype: Any) -> Iterator[tuple[Any, ...]]:
             for weight in (draw(n), None):
                 x = 3 + draw(*shape)
                 if back:
-                    yield draw(*shape), x, weight, groups, 1e-5, (groups != 3, weight is not None, True)
+                    yield draw(*shape), x, groups, weight, 1e-5, (groups != 3, weight is not None, True)
                 else:
-                    yield x, weight, None if weight is None else draw(n), groups, 1e-5
+                    yield x, groups, weight, None if weight is None else draw(n), 1e-5
         x = strided(2, 4, 6)
-        yield (strided(2, 4, 6), x, draw(4), 2, 0.1, (True,) * 3) if back else (x, draw(4), None, 2, 0.1)
+        yield (strided(2, 4, 6), x, 2, draw(4), 0.1, (True,) * 3) if back else (x, 2, draw(4), None, 0.1)
     elif kind == "self_attention":
         for n, length, heads, d in ((1, 1, 1, 1), (2, 5, 3, 7), (2, 64, 4, 32), (1, 130, 2, 20)):
             for causal in (False, True):
@@ -194,3 +194,21 @@ def test_self_attention_leaves_what_is_not_finite_and_what_does_not_fit_to_the_r
         assert forward(*args) is NotImplemented
         assert backward(g, *args) is NotImplemented
     assert backward(x, x, 2, False) is NotImplemented
+
+
+def test_normalisation_leaves_what_does_not_fit_to_those_who_explain_it() -> None:
+    x, w = np.ones((2, 4, 6), np.float32), np.ones(6, np.float32)
+    for kind, fits, vector in (("layer_norm", (6,), w), ("rms_norm", 6, w), ("group_norm", 2, w[:4])):
+        forward, backward = KERNELS[kind].native, KERNELS[kind + "_backward"].native
+        bias = (None,) * (kind != "rms_norm")
+        needs = (True,) * (2 + len(bias))
+        assert forward(x, fits, vector, *bias, 1e-5) is not NotImplemented
+        assert backward(x, x, fits, vector, 1e-5, needs) is not NotImplemented
+        for lengths, weight, eps in (
+            ((5,), vector, 1e-5), (0, vector, 1e-5), ((), vector, 1e-5), ("6", vector, 1e-5), (fits, w[:3], 1e-5),
+            (fits, vector[None], 1e-5), (fits, vector, -1.0), (fits, vector, np.inf), (fits, vector, "x"),
+        ):  # fmt: skip
+            assert forward(x, lengths, weight, *bias, eps) is NotImplemented
+            assert backward(x, x, lengths, weight, eps, needs) is NotImplemented
+        assert backward(x[:1], x, fits, vector, 1e-5, needs) is NotImplemented
+        assert backward(x, x, fits, None, 1e-5, needs) is NotImplemented

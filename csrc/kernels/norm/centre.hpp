@@ -6,20 +6,10 @@
 
 namespace extensor::EXTENSOR_ISA {
 
-// The lanes that do not exist become 0.
-template <class T>
-EXTENSOR_INLINE Vec<T> existing(Vec<T> value, int64_t count) {
-  if (count == Vec<T>::lanes) return value;
-  T lanes[Vec<T>::lanes];
-  store(lanes, value);
-  return load_first(lanes, count);
-}
-
 // A mean as a number of the format and the rest.
 template <class T>
 struct Centre {
   Vec<T> high, low;
-  Centre() = default;
   explicit Centre(double mean) : high(double(T(mean))), low(mean - double(T(mean))) {}
   EXTENSOR_INLINE Vec<T> operator()(Vec<T> x) const { return (x - high) - low; }
 };

@@ -18,14 +18,13 @@ void forward(const GroupNorm<T>& norm, T* y) {
   parallel_for(norm.batch * norm.groups, double(n) * norm_ns + 20, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const T* x = norm.x + r * n;
-      const Centre<T> centred(mean_of(x, n));
-      const Vec<T> inverse(inverse_of(x, n, centred, norm.eps));
+      const Normaliser<T> unit(x, n, mean_of(x, n), norm.eps);
       for (int64_t m = 0; m < members; ++m) {
         const int64_t channel = r % norm.groups * members + m, start = m * inner;
         const Vec<T> weight(norm.weight == nullptr ? 1.0 : double(norm.weight[channel]));
         const Vec<T> bias(norm.bias == nullptr ? 0.0 : double(norm.bias[channel]));
         for_each_vector<T>(inner, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-          store_first(y + r * n + start + i, centred(load_first(x + start + i, count)) * inverse * weight + bias, count);
+          store_first(y + r * n + start + i, fma(unit(load_first(x + start + i, count)), weight, bias), count);
         });
       }
     }
@@ -42,27 +41,26 @@ void backward(const GroupNorm<T>& norm, const T* g, double* sums, T* grad_x, T* 
     for (int64_t r = begin; r < end; ++r) {
       const T* x = norm.x + r * n;
       const T* grad = g + r * n;
-      const Centre<T> centred(mean_of(x, n));
-      const Vec<T> inverse(inverse_of(x, n, centred, norm.eps));
+      const Normaliser<T> unit(x, n, mean_of(x, n), norm.eps);
       double sum_h = 0, sum_hu = 0;
       for (int64_t m = 0; m < members; ++m) {
         const int64_t start = m * inner, place = r * members + m;
-        const Sums<2> both = sum_in_fours<T, 2>(inner, [&](int64_t i, int64_t count, Vec<T>(&values)[2]) EXTENSOR_INLINE_LAMBDA {
-          values[0] = load_first(grad + start + i, count);
-          values[1] = values[0] * (centred(load_first(x + start + i, count)) * inverse);
+        const Sums<2> both = sum_in_fours<T, 2>(inner, [&](int64_t i, int64_t count, Vec<T>(&few)[2]) EXTENSOR_INLINE_LAMBDA {
+          const Vec<T> dy = load_first(grad + start + i, count);
+          few[0] = few[0] + dy, few[1] = fma(dy, unit(load_first(x + start + i, count)), few[1]);
         });
         plain[place] = both.of[0], along[place] = both.of[1];
         const double weight = norm.weight == nullptr ? 1.0 : double(norm.weight[place % norm.channels]);
         sum_h += weight * plain[place], sum_hu += weight * along[place];
       }
       if (grad_x == nullptr) continue;
-      const Vec<T> mean_h(sum_h / double(n)), mean_hu(sum_hu / double(n));
+      const Vec<T> minus_h(-sum_h / double(n)), minus_hu(-sum_hu / double(n));
       for (int64_t m = 0; m < members; ++m) {
         const int64_t start = m * inner;
         const Vec<T> weight(norm.weight == nullptr ? 1.0 : double(norm.weight[(r * members + m) % norm.channels]));
         for_each_vector<T>(inner, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-          const Vec<T> u = centred(load_first(x + start + i, count)) * inverse;
-          store_first(grad_x + r * n + start + i, (load_first(grad + start + i, count) * weight - mean_h - u * mean_hu) * inverse, count);
+          const Vec<T> u = unit(load_first(x + start + i, count)), h_less = fma(load_first(grad + start + i, count), weight, minus_h);
+          store_first(grad_x + r * n + start + i, fma(u, minus_hu, h_less) * unit.inverse, count);
         });
       }
     }

@@ -3,6 +3,8 @@
 // Sums are added up in float64, of rows from four float32 at a time.
 #include "kernels/norm/norm.hpp"
 
+#include <type_traits>
+
 #include "core/memory.hpp"
 #include "core/threads.hpp"
 #include "kernels/norm/statistics.hpp"
@@ -14,39 +16,41 @@ namespace {
 // them. Longer rows would push each other out of the cache.
 constexpr int most_rows = 4;
 
-template <class T>
+template <class T, int Count>
 struct Rows {
-  int count;
-  Centre<T> centred[most_rows];
-  Vec<T> inverse[most_rows];
+  Normaliser<T> unit[Count];
 
-  // 1. the means (or 0)  2. the mean squares around them  3. one over the roots
-  EXTENSOR_INLINE Rows(const RowNorm<T>& norm, const T* x, int64_t wanted) : count(int(wanted)) {
-    for (int k = 0; k < count; ++k) centred[k] = Centre<T>(norm.centre ? mean_of(x + k * norm.n, norm.n) : 0.0);
-    for (int k = 0; k < count; ++k) inverse[k] = Vec<T>(inverse_of(x + k * norm.n, norm.n, centred[k], norm.eps));
+  // 1. the means (or 0)  2. the mean squares around them, and one over the roots
+  EXTENSOR_INLINE Rows(const RowNorm<T>& norm, const T* x) {
+    double means[Count] = {};
+    for (int k = 0; norm.centre && k < Count; ++k) means[k] = mean_of(x + k * norm.n, norm.n);
+    for (int k = 0; k < Count; ++k) unit[k] = Normaliser<T>(x + k * norm.n, norm.n, means[k], norm.eps);
   }
 };
 
-// body(first row, rows) for rows begin .. end, a few at a time.
+// body(first row, how many) for rows begin .. end, a few at a time or one by one.
 template <class T, class Body>
 EXTENSOR_INLINE void for_a_few_rows(const RowNorm<T>& norm, int64_t begin, int64_t end, const Body& body) {
-  const int64_t step = norm.n * int64_t(sizeof(T)) <= 4096 ? most_rows : 1;
-  for (int64_t r = begin; r < end; r += step) body(r, end - r < step ? end - r : step);
+  int64_t r = begin;
+  if (norm.n * int64_t(sizeof(T)) <= 4096)
+    for (; r + most_rows <= end; r += most_rows) body(r, std::integral_constant<int, most_rows>());
+  for (; r < end; ++r) body(r, std::integral_constant<int, 1>());
 }
 
 template <class T>
 void rows(const RowNorm<T>& norm, T* y) {
   const int64_t n = norm.n;
   parallel_for(norm.rows, double(n) * norm_ns + 10, [&](int64_t begin, int64_t end) {
-    for_a_few_rows(norm, begin, end, [&](int64_t r, int64_t wanted) {
-      const Rows<T> few(norm, norm.x + r * n, wanted);
-      for (int k = 0; k < few.count; ++k) {
+    for_a_few_rows(norm, begin, end, [&](int64_t r, auto wanted) {
+      const Rows<T, wanted> few(norm, norm.x + r * n);
+      for (int k = 0; k < wanted; ++k) {
         const T* x = norm.x + (r + k) * n;
         T* to = y + (r + k) * n;
         for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-          Vec<T> value = few.centred[k](load_first(x + i, count)) * few.inverse[k];
-          if (norm.weight != nullptr) value = value * load_first(norm.weight + i, count);
-          if (norm.bias != nullptr) value = value + load_first(norm.bias + i, count);
+          Vec<T> value = few.unit[k](load_first(x + i, count));
+          const Vec<T> bias = norm.bias == nullptr ? Vec<T>(0.0) : load_first(norm.bias + i, count);
+          if (norm.weight != nullptr) value = fma(value, load_first(norm.weight + i, count), bias);
+          else value = value + bias;
           store_first(to + i, value, count);
         });
       }
@@ -55,33 +59,34 @@ void rows(const RowNorm<T>& norm, T* y) {
 }
 
 // dx = (h - mean(h) - u mean(h u)) / s with h = dy weight and u = (x - mean) / s; adds to the sums of weight and bias.
-template <class T>
-EXTENSOR_INLINE void backward_rows(const RowNorm<T>& norm, int64_t wanted, const T* x, const T* g, T* grad_x, double* weight_sums, double* bias_sums) {
+template <class T, int Count>
+EXTENSOR_INLINE void backward_rows(const RowNorm<T>& norm, const T* x, const T* g, T* grad_x, double* weight_sums, double* bias_sums) {
   const int64_t n = norm.n;
-  const Rows<T> few(norm, x, wanted);
-  const auto unit = [&](int k, int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-    return few.centred[k](load_first(x + k * n + i, count)) * few.inverse[k];
-  };
+  const Rows<T, Count> few(norm, x);
+  const auto unit = [&](int k, int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA { return few.unit[k](load_first(x + k * n + i, count)); };
   const auto scaled = [&](Vec<T> grad, int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
     return norm.weight == nullptr ? grad : grad * load_first(norm.weight + i, count);
   };
-  Vec<T> mean_h[most_rows], mean_hu[most_rows];
-  for (int k = 0; grad_x != nullptr && k < few.count; ++k) {
-    const Sums<2> sums = sum_in_fours<T, 2>(n, [&](int64_t i, int64_t count, Vec<T>(&values)[2]) EXTENSOR_INLINE_LAMBDA {
+  Vec<T> minus_h[Count], minus_hu[Count];  // minus the means of h and of h u
+  for (int k = 0; grad_x != nullptr && k < Count; ++k) {
+    const Sums<2> of = sum_in_fours<T, 2>(n, [&](int64_t i, int64_t count, Vec<T>(&sums)[2]) EXTENSOR_INLINE_LAMBDA {
       const Vec<T> h = scaled(load_first(g + k * n + i, count), i, count);
-      values[0] = h, values[1] = h * unit(k, i, count);
+      sums[0] = sums[0] + h, sums[1] = fma(h, unit(k, i, count), sums[1]);
     });
-    mean_h[k] = Vec<T>(norm.centre ? sums.of[0] / double(n) : 0.0), mean_hu[k] = Vec<T>(sums.of[1] / double(n));
+    minus_h[k] = Vec<T>(norm.centre ? -of.of[0] / double(n) : 0.0), minus_hu[k] = Vec<T>(-of.of[1] / double(n));
   }
   for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-    Vec<T> along(0.0), plain(0.0);
-    for (int k = 0; k < few.count; ++k) {
+    Vec<T> along[Count], plain[Count];
+    for (int k = 0; k < Count; ++k) {
       const Vec<T> u = unit(k, i, count), grad = load_first(g + k * n + i, count);
-      if (grad_x != nullptr) store_first(grad_x + k * n + i, (scaled(grad, i, count) - mean_h[k] - u * mean_hu[k]) * few.inverse[k], count);
-      along = along + grad * u, plain = plain + grad;
+      if (grad_x != nullptr)
+        store_first(grad_x + k * n + i, fma(u, minus_hu[k], scaled(grad, i, count) + minus_h[k]) * few.unit[k].inverse, count);
+      along[k] = grad * u, plain[k] = grad;
     }
-    if (weight_sums != nullptr) add_to_sums(weight_sums + i, along);
-    if (bias_sums != nullptr) add_to_sums(bias_sums + i, plain);
+    for (int half = Count / 2; half > 0; half /= 2)
+      for (int k = 0; k < half; ++k) along[k] = along[k] + along[k + half], plain[k] = plain[k] + plain[k + half];
+    if (weight_sums != nullptr) add_to_sums(weight_sums + i, along[0]);
+    if (bias_sums != nullptr) add_to_sums(bias_sums + i, plain[0]);
   });
 }
 
@@ -100,9 +105,9 @@ void rows_backward(const RowNorm<T>& norm, const T* g, T* grad_x, T* grad_weight
   parallel_chunks(norm.rows, chunks, [&](int64_t begin, int64_t end) {
     double* mine = parts == nullptr ? nullptr : parts + begin / chunks.size * 2 * padded;
     for (int64_t i = 0; mine != nullptr && i < 2 * padded; ++i) mine[i] = 0;
-    for_a_few_rows(norm, begin, end, [&](int64_t r, int64_t wanted) {
-      backward_rows(norm, wanted, norm.x + r * n, g + r * n, grad_x == nullptr ? nullptr : grad_x + r * n,
-                    grad_weight == nullptr ? nullptr : mine, grad_bias == nullptr ? nullptr : mine + padded);
+    for_a_few_rows(norm, begin, end, [&](int64_t r, auto wanted) {
+      backward_rows<T, wanted>(norm, norm.x + r * n, g + r * n, grad_x == nullptr ? nullptr : grad_x + r * n,
+                               grad_weight == nullptr ? nullptr : mine, grad_bias == nullptr ? nullptr : mine + padded);
     });
   });
   for (int64_t c = 1; sums && c < chunks.count; ++c)

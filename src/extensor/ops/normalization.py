@@ -300,7 +300,7 @@ def _groups(function: str, x: ExTensor, num_groups: Any) -> int:
     return groups
 
 
-@differentiable
+@differentiable(plain=(..., tuple, None, None, 1e-5))
 def group_norm(
     x: ExTensor,
     num_groups: int,
@@ -324,7 +324,7 @@ def group_norm(
     x = as_floating("group_norm", "x", x)
     groups = _groups("group_norm", x, num_groups)
     weight, bias = _vector("group_norm", "weight", weight, x), _vector("group_norm", "bias", bias, x)
-    return kernels.group_norm(x, weight, bias, groups, _eps("group_norm", eps))
+    return kernels.group_norm(x, groups, weight, bias, _eps("group_norm", eps))
 
 
 def _group_norm_formula(
@@ -347,11 +347,11 @@ def _group_gradients(
     check_needs(name, needs, 3)
     weight = _vector(name, "weight", weight, x)
     grad = as_grad(name, grad_output, x.shape)
-    grads = kernels.group_norm_backward(grad, x, weight, groups, _eps(name, eps), _wanted(needs, weight))
+    grads = kernels.group_norm_backward(grad, x, groups, weight, _eps(name, eps), _wanted(needs, weight))
     return NormGradients(cast_like(grads[0], x), cast_like(grads[1], weight), cast_like(grads[2], grad))
 
 
-@fused(_group_norm_formula)
+@fused(_group_norm_formula, plain=(..., ..., tuple, ExTensor, 1e-5, ALL))
 def group_norm_backward(
     grad_output: ExTensor,
     x: ExTensor,
@@ -414,7 +414,7 @@ def instance_norm(
     x = as_floating("instance_norm", "x", x)
     channels = _several_positions("instance_norm", x)
     weight, bias = _vector("instance_norm", "weight", weight, x), _vector("instance_norm", "bias", bias, x)
-    return kernels.group_norm(x, weight, bias, channels, _eps("instance_norm", eps))
+    return kernels.group_norm(x, channels, weight, bias, _eps("instance_norm", eps))
 
 
 def _instance_norm_formula(

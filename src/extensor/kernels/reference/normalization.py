@@ -114,14 +114,14 @@ def group_rows(x, groups):
 
 
 @kernel
-def group_norm(x, weight, bias, groups, eps):
+def group_norm(x, groups, weight, bias, eps):
     rows, w, b = wide(group_rows(x, groups), per_channel(weight, x), per_channel(bias, x))
     unit, _ = normalised(rows, eps)
     return affine(unit.reshape(x.shape), w, b).astype(common_dtype(x, weight, bias), copy=False)
 
 
 @kernel
-def group_norm_backward(g, x, weight, groups, eps, needs):
+def group_norm_backward(g, x, groups, weight, eps, needs):
     dtype = common_dtype(g, x, weight)
     rows, grad, w = wide(group_rows(x, groups), g, per_channel(weight, x))
     unit, inverse = normalised(rows, eps)
