@@ -7,7 +7,9 @@ import itertools
 import pytest
 from click.testing import CliRunner
 
+import extensor as et
 from extensor import bench
+from extensor.bench import limits
 from extensor.bench.report import Result, Run
 from extensor.bench.timing import Timing
 from extensor.cli import main
@@ -46,6 +48,21 @@ def test_the_table_shows_ratio_and_share_of_the_limit():
     text = bench.markdown(run_of(extensor=1e-3, torch=2e-3))
     assert "| exp         |   1M |      1000.0 |   2000.0 |  0.50 | 0.25-1.00 |      50% |" in text
     assert "geometric mean 0.50, largest 0.50, 1 cells" in text
+
+
+def test_the_limits_are_a_copy_and_our_own_products(monkeypatch):
+    seen = {}
+
+    def take_times(contestants, rounds):
+        seen.update({name: call() for name, call in contestants.items()})
+        return {"copy": 1e-3, "256": 1.0, "512": 0.5, "1024": 64.0}
+
+    monkeypatch.setattr(limits, "best_times", take_times)
+    assert bench.measure_limits() == (2 * (32 << 20) / 1e-3, 2 * 512**3 / 0.5)
+    products = {name: product for name, product in seen.items() if name != "copy"}
+    assert all(isinstance(product, et.ExTensor) for product in products.values())
+    assert {product.shape for product in products.values()} == {(256, 256), (512, 512), (1024, 1024)}
+    assert "fastest product" in bench.markdown(run_of(extensor=1e-3))
 
 
 def test_a_run_is_kept_and_compared(tmp_path):

@@ -33,12 +33,18 @@ struct TileTable {
   static constexpr TileFunction<T> of_rows[] = {nullptr, multiply_tile<T, Rows, Vectors, PackedA>...};
 };
 #if defined(__AVX512F__)
-template <class T, bool PackedA>
-using Tiles = TileTable<T, 2, PackedA, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>;
+template <class T, int Vectors, bool PackedA>
+using Tiles = TileTable<T, Vectors, PackedA, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>;
 #else
-template <class T, bool PackedA>
-using Tiles = TileTable<T, 2, PackedA, 1, 2, 3, 4, 5, 6>;
+template <class T, int Vectors, bool PackedA>
+using Tiles = TileTable<T, Vectors, PackedA, 1, 2, 3, 4, 5, 6>;
 #endif
+
+// A last panel that fills one vector or less is not computed as two.
+template <class T, bool PackedA>
+const TileFunction<T>* tiles_for(int columns) {
+  return columns <= Vec<T>::lanes ? Tiles<T, 1, PackedA>::of_rows : Tiles<T, 2, PackedA>::of_rows;
+}
 
 // Equal heights instead of full ones and a thin rest: a tile of two rows leaves most of the machine idle.
 inline int next_rows(int64_t remaining) {
@@ -150,17 +156,14 @@ void multiply_rectangle(const Product<T>& x, Layout<T> layout, int64_t i0, int64
         tile.a = packed_a;
         tile.a_row = x.a_row;
         tile.a_col = x.a_col;
+        const TileFunction<T>* const tiles = layout.pack_a ? tiles_for<T, true>(tile.columns) : tiles_for<T, false>(tile.columns);
         for (int64_t i = i_block; i < i_end;) {
           const int height = next_rows(i_end - i);
           tile.c = x.c + i * x.c_row + j;
           tile.row_bias = x.row_bias ? x.row_bias + i : nullptr;
-          if (layout.pack_a) {
-            Tiles<T, true>::of_rows[height](tile);
-            tile.a += height * tile.k;
-          } else {
-            tile.a = x.a + i * x.a_row + p * x.a_col;
-            Tiles<T, false>::of_rows[height](tile);
-          }
+          if (!layout.pack_a) tile.a = x.a + i * x.a_row + p * x.a_col;
+          tiles[height](tile);
+          tile.a += height * tile.k;  // the next packed panel
           i += height;
         }
       }
@@ -318,7 +321,7 @@ struct Grid {
 };
 
 template <class T>
-Grid choose_grid(int64_t m, int64_t n, int64_t k) {
+Grid choose_grid(int64_t m, int64_t n, int64_t k, bool whole_columns) {
   constexpr double worth_sharing_ns = 50e3, task_ns = 25e3;
   const double ns = product_ns<T>(m, n, k);
   const int threads = ns < worth_sharing_ns ? 1 : get_num_threads();
@@ -328,8 +331,8 @@ Grid choose_grid(int64_t m, int64_t n, int64_t k) {
   while (rows * columns < wanted) {
     const bool can_rows = m / (rows * 2) >= 2 * max_rows, can_columns = n / (columns * 2) >= panel_width<T>;
     if (!can_rows && !can_columns) break;
-    // Each rectangle packs its own operands: keep it near a square, with a liking for whole rows of A.
-    if (can_columns && (!can_rows || n / columns * 2 >= m / rows)) columns *= 2;
+    // Near a square, with a liking for whole rows of A; but each rectangle packs its own part of B.
+    if (can_columns && (!can_rows || whole_columns || n / columns * 2 >= m / rows)) columns *= 2;
     else rows *= 2;
   }
   const int64_t row_step = ceil_div(ceil_div(m, rows), max_rows) * max_rows;
@@ -339,8 +342,8 @@ Grid choose_grid(int64_t m, int64_t n, int64_t k) {
 }
 
 template <class T, class Body>
-void for_each_rectangle(const Product<T>& x, const Body& body) {
-  const Grid grid = choose_grid<T>(x.m, x.n, x.k);
+void for_each_rectangle(const Product<T>& x, bool whole_columns, const Body& body) {
+  const Grid grid = choose_grid<T>(x.m, x.n, x.k, whole_columns);
   if (grid.count == 1) return body(0, x.m, 0, x.n);
   parallel_chunks(grid.count, Chunks{1, grid.count}, [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
@@ -353,7 +356,9 @@ void for_each_rectangle(const Product<T>& x, const Body& body) {
 template <class T>
 void multiply_panels(const Product<T>& x) {
   const Layout<T> layout = choose_layout(x);
-  for_each_rectangle(x, [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) { multiply_rectangle(x, layout, i0, i1, j0, j1); });
+  for_each_rectangle(x, layout.pack_b && !layout.pack_a, [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+    multiply_rectangle(x, layout, i0, i1, j0, j1);
+  });
 }
 
 // A small C and a long k, as in the gradient of a weight: k is cut into slices, each slice has its own C, and
@@ -459,10 +464,10 @@ void multiply(const Product<T>& x) {
   if (a_dense && b_dense && x.k >= Vec<T>::lanes) {
     if (x.m == 1 && x.n == 1) return multiply_one_dot(x);
     if (x.m <= dot_rows || x.n <= few)
-      return for_each_rectangle(x, [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) { multiply_dots(x, i0, i1, j0, j1); });
+      return for_each_rectangle(x, false, [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) { multiply_dots(x, i0, i1, j0, j1); });
   }
   if (x.m <= few && x.b_col == 1)
-    return for_each_rectangle(x, [&](int64_t, int64_t, int64_t j0, int64_t j1) { multiply_few_rows(x, j0, j1); });
+    return for_each_rectangle(x, false, [&](int64_t, int64_t, int64_t j0, int64_t j1) { multiply_few_rows(x, j0, j1); });
   if (multiply_slices(x)) return;
   multiply_panels(x);
 }

@@ -99,13 +99,22 @@ void pack_panel_b(int64_t k, int columns, const T* b, int64_t b_row, int64_t b_c
   constexpr int lanes = Vec<T>::lanes, panel = panel_width<T>, strip = part_lanes<T>;
   if (b_col == 1 && columns == panel) return pack_panels_b<T, 1>(k, b, b_row, to);
   int64_t p = 0;
+  if (b_col == 1) {
+    const int second = columns > lanes ? columns - lanes : 0;
+    for (; p < k; ++p, b += b_row, to += panel) {
+      store(to, load_first(b, columns));
+      store(to + lanes, second > 0 ? load_first(b + lanes, second) : Vec<T>(0.0));
+    }
+    return;
+  }
   if (b_row == 1) {
     const T* rows[panel];
     for (int j = 0; j < panel; ++j) rows[j] = b + (j < columns ? j : columns - 1) * b_col;
     for (; p + strip <= k; p += strip) {
       for (int first = 0; first < panel; first += lanes) {
         Vec<T> part[strip];
-        load_transposed(rows + first, p, part);
+        if (first < columns) load_transposed(rows + first, p, part);
+        else for (Vec<T>& none : part) none = Vec<T>(0.0);
         for (int i = 0; i < strip; ++i) store(to + (p + i) * panel + first, part[i]);
       }
     }

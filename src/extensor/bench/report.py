@@ -48,7 +48,7 @@ def markdown(run: Run, peer: str = "torch") -> str:
     parts = [
         f"{run.machine}, {run.threads} thread{'s' * (run.threads > 1)}; "
         + ", ".join(f"{name} {version}" for name, version in run.versions.items())
-        + f"; copy {run.copy_bandwidth / 1e9:.1f} GB/s, peak {run.peak_flops / 1e9:.0f} GFLOP/s (float32)."
+        + f"; copy {run.copy_bandwidth / 1e9:.1f} GB/s, fastest product {run.peak_flops / 1e9:.0f} GFLOP/s (float32)."
     ]
     for group in dict.fromkeys(r.group for r in run.results):
         rows = [(group, "size", "ExTensor µs", f"{peer} µs", "ratio", "spread", "of limit")]
