@@ -155,7 +155,7 @@ void pack_weight(const ConvMap<T>& m, T* to) {
 // The multiplications of this way, with the empty lanes and those of tiles whose rows see different taps.
 template <class T>
 double pixels_cost(const ConvMap<T>& m, const SeenSteps<T>& seen) {
-  return 1.1 * double(seen.all()) * double(m.outputs * whole_vectors<T>(m.columns.count));
+  return (m.columns.step == 1 ? 1.1 : 1.6) * double(seen.all()) * double(m.outputs * whole_vectors<T>(m.columns.count));
 }
 
 template <class T>
