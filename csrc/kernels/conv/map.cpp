@@ -40,12 +40,12 @@ template <class T>
 struct Pixels {
   const T* seen;
   T* out;
-  int count;
-  Steps steps;
+  int count, begin, end;
 };
 
 template <class T>
 struct TileJob {
+  int64_t depth;           // of a piece of the k steps
   const T* weight;         // packed: `Rows` values for each of the k steps
   const int64_t* offsets;  // of each step in the window
   const T* bias;           // of the panel's first row, or null
@@ -101,8 +101,8 @@ void multiply_pieces(const TileJob<T>& job, const Steps& s, const Pixels<T>* pix
 
 template <class T, int Rows, int Vectors>
 void multiply_pixels(const TileJob<T>& job, const Pixels<T>* pixels) {
-  Steps s = pixels[0].steps;
-  for (int v = 1; v < Vectors; ++v) s.begin = min_of(s.begin, pixels[v].steps.begin), s.end = max_of(s.end, pixels[v].steps.end);
+  Steps s{pixels[0].begin, pixels[0].end, job.depth};
+  for (int v = 1; v < Vectors; ++v) s.begin = min_of(s.begin, pixels[v].begin), s.end = max_of(s.end, pixels[v].end);
   if (s.first_piece() < s.end) return multiply_pieces<T, Rows, Vectors>(job, s, pixels);
   Vec<T> acc[Rows][Vectors];
   multiply_steps<T, Rows, Vectors>(job, s.begin, s.end, pixels, acc);
@@ -155,7 +155,7 @@ void pack_weight(const ConvMap<T>& m, T* to) {
 // The multiplications of this way, with the empty lanes and those of tiles whose rows see different taps.
 template <class T>
 double pixels_cost(const ConvMap<T>& m, const SeenSteps<T>& seen) {
-  return 1.1 * double(seen.all()) * double(m.outputs * whole_vectors<T>(m.columns.count));
+  return (m.columns.step == 1 ? 1.1 : 1.6) * double(seen.all()) * double(m.outputs * whole_vectors<T>(m.columns.count));
 }
 
 template <class T>
@@ -183,6 +183,8 @@ void convolve(const ConvMap<T>& m) {
   pack_weight(m, weight.data());
   int64_t* offset = offsets.data();
   for_steps(m, [&](int64_t c, int64_t p, int64_t q) { *offset++ = window.offset(c, m.rows.shift[p], m.columns.shift[q]); });
+  Scratch<Steps> row_steps(m.rows.count);
+  for (int64_t row = 0; row < m.rows.count; ++row) row_steps.data()[row] = seen_steps(row);
 
   const double ns = 200 + double(m.outputs * k) * double(block_rows * across * lanes) * sizeof(T) / 180.0;
   parallel_for(m.images * m.groups * blocks, ns, [&](int64_t begin, int64_t end) {
@@ -197,13 +199,14 @@ void convolve(const ConvMap<T>& m) {
       T* out = m.out + (image * m.groups + group) * m.outputs * out_plane;
       int64_t count = 0;
       for (int64_t row = 0; row < rows; ++row) {
-        const Steps steps = seen_steps(first + row);
+        const Steps steps = row_steps.data()[first + row];
         T* line = out + (m.rows.out_first + (first + row) * m.rows.out_step) * m.out_width + m.columns.out_first;
         for (int64_t x = 0; x < m.columns.count; x += lanes)
           pixels.data()[count++] = {seen.data() + row * m.rows.step * window.row_length() + x, line + x * m.columns.out_step,
-                                    int(min_of(lanes, m.columns.count - x)), steps};
+                                    int(min_of(lanes, m.columns.count - x)), int(steps.begin), int(steps.end)};
       }
       TileJob<T> job;
+      job.depth = piece_depth(k);
       job.offsets = offsets.data();
       job.plane = out_plane, job.step = m.columns.out_step;
       for (int64_t i = 0; i < m.outputs;) {

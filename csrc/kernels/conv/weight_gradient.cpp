@@ -36,7 +36,8 @@ struct Batch {
   int64_t grad_block, grad_plane, grad_line, grad_step;
   const T* seen;
   int64_t seen_block, seen_line, seen_step;
-  Mask<T> last;  // which lanes of a row's last vector exist
+  int64_t rest;  // how many lanes of a row's last vector exist, if not all
+  Mask<T> last;  // and which
 };
 
 // sums[i] += the sum of the lanes of value i, for up to four vectors of floats at once.
@@ -62,9 +63,9 @@ struct Sums {
   Vec<T> acc[Outputs][Taps];
 
   // What is seen lies across the borders of cache lines: each vector of it is loaded once, the gradients in between.
-  EXTENSOR_INLINE void add(const T* g, int64_t grad_plane, const Vec<T> (&seen)[Taps]) {
+  EXTENSOR_INLINE void add(const T* g, int64_t grad_plane, const Vec<T> (&seen)[Taps], int64_t count = Vec<T>::lanes) {
     for (int o = 0; o < Outputs; ++o) {
-      const Vec<T> gv = load(g + o * grad_plane);
+      const Vec<T> gv = load_first(g + o * grad_plane, count);
       for (int t = 0; t < Taps; ++t) acc[o][t] = fma(gv, seen[t], acc[o][t]);
     }
   }
@@ -79,6 +80,7 @@ void add_products(const Batch<T>& batch, const T* grad, const int64_t* offsets, 
     for (auto& sum : line) sum = Vec<T>(0.0);
   int64_t offset[Taps];
   for (int t = 0; t < Taps; ++t) offset[t] = offsets[t];
+  const int64_t rest = batch.rest;
   for (int64_t block = 0; block < batch.blocks; ++block) {
     const T* g_line = grad + block * batch.grad_block;
     const T* x_line = batch.seen + block * batch.seen_block;
@@ -92,7 +94,7 @@ void add_products(const Batch<T>& batch, const T* grad, const int64_t* offsets, 
       }
       if (Partial) {  // the gradient is 0 in the lanes that do not exist; what is seen there must not be inf or nan
         for (int t = 0; t < Taps; ++t) seen[t] = keep(batch.last, load(x + offset[t]));
-        total.add(g, batch.grad_plane, seen);
+        total.add(g, batch.grad_plane, seen, rest);
       }
     }
   }
@@ -185,8 +187,8 @@ void weight_gradient(const ConvWeightMap<T>& m) {
 
   Scratch<double> sums(slices * size);
   const double ns = double(m.outputs * k) * double(slice_blocks * block_rows * grad_row) * sizeof(T) / 180.0;
-  // With whole vectors and whole images the gradient is read where it lies.
-  const bool in_place = rest == 0 && parts == 1;
+  // The gradient of whole images is read where it lies, if the rest of a row is cheap to read or there is none.
+  const bool in_place = parts == 1 && (rest == 0 || vector_bytes > 16);
   parallel_for(slices * m.groups, 1000 + ns, [&](int64_t begin, int64_t end) {
     Scratch<T> seen(together * window.size());
     Scratch<T> copied(in_place ? 1 : together * m.outputs * block_rows * grad_row);
@@ -207,14 +209,16 @@ void weight_gradient(const ConvWeightMap<T>& m) {
           batch.grad_step = batch.grad_line, batch.seen_step = batch.seen_line;
           batch.grad_line = batch.seen_line = lanes;
         }
+        batch.rest = rest;
         if (in_place) {
+          batch.grad_line = rest == 0 ? batch.grad_line : m.columns.count;
           batch.grad = m.grad + (first * m.groups + group) * m.outputs * grad_plane;
           batch.grad_block = m.groups * m.outputs * grad_plane;
         } else {
           batch.grad = copied.data();
           batch.grad_block = m.outputs * block_rows * grad_row;
         }
-        batch.grad_plane = block_rows * grad_row;
+        batch.grad_plane = in_place ? grad_plane : block_rows * grad_row;
         batch.last = lanes_below<T>(rest == 0 ? lanes : int(rest));
         for (int64_t b = 0; b < batch.blocks; ++b) {
           const int64_t image = (first + b) / parts, row = (first + b) % parts * block_rows;

@@ -87,6 +87,7 @@ EXTENSOR_INLINE void copy_piece(const T* from, int64_t count, T* to) {
 template <class T>
 EXTENSOR_INLINE void clear_piece(int64_t count, T* to) {
   constexpr int lanes = Vec<T>::lanes;
+  if (count == 0) return;
   if (count < lanes) return store_first(to, Vec<T>(0.0), count);
   for (int64_t i = 0; i + lanes < count; i += lanes) store(to + i, Vec<T>(0.0));
   store(to + count - lanes, Vec<T>(0.0));
@@ -128,9 +129,11 @@ inline bool is_seen(const ConvAxis& rows, int64_t first_row, int64_t r) {
 // What the outputs from row `start` of `rows` on see.
 template <class T>
 void copy_window(const T* source, const ConvAxis& rows, int64_t width, int64_t start, const Window& w, T* to) {
+  bool all_seen = true;
+  for (int64_t r = 0; r < rows.step; ++r) all_seen = all_seen && is_seen(rows, w.first_row, r);
   for (int64_t channel = 0; channel < w.channels; ++channel, source += rows.source * width) {
     for (int64_t r = 0; r < w.rows; ++r, to += w.row_length()) {
-      if (!is_seen(rows, w.first_row, r)) continue;
+      if (!all_seen && !is_seen(rows, w.first_row, r)) continue;
       const int64_t row = start * rows.step + w.first_row + r;
       if (row >= 0 && row < rows.source) copy_row(source + row * width, width, w, to);
       else clear_piece(w.row_length(), to);
