@@ -35,10 +35,9 @@ template <> struct Terms<float> {
   // erf(x) = 1 - exp(-x^2) p((x - 3)/(x + 3)), x >= 1; error 2^-34
   static constexpr double erfcx[] = {0.179001391, -0.326230764, 0.24559994, -0.150302753, 0.0706155002,
       -0.0269790962, 0.00143430766};
-  // erfc(a/sqrt(2))/2 = exp(-a^2/2) top(a)/bottom(a), 0 <= a <= 14.5; error 2^-26
-  static constexpr double normal_tail_top[] = {0.689394425, 0.604321248, 0.252645609, 0.0560254564, 0.00567557965};
-  static constexpr double normal_tail_bottom[] = {1.37878884, 2.3087574, 1.65801209, 0.647308714, 0.140443878,
-      0.0142264034};
+  // erfc(a/sqrt(2))/2 = exp(-a^2/2) top(a)/bottom(a), 0 <= a <= 14.5; error 2^-27
+  static constexpr double normal_tail_top[] = {0.689394414, 0.604321241, 0.252645612, 0.0560254566, 0.00567557942};
+  static constexpr double normal_tail_bottom[] = {1.37878883, 2.30875731, 1.65801215, 0.647308707, 0.140443876, 0.0142264031};
 };
 
 template <> struct Terms<double> {

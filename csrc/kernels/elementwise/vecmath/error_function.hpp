@@ -51,15 +51,16 @@ template <class T> EXTENSOR_INLINE Normal<T> normal_distribution(Vec<T> x) {
   const Vec<T> k = shifted - magic;
   const Vec<T> near = fma(k, 2 * pick<T>(0.693145751953125, 0.6931471803691238), square.first);
   const Vec<T> t = fma(k, 2 * pick<T>(1.428606765330187e-06, 1.9082149292705877e-10), near) + square.second;
-  const Integers<T> e = bits(fma(fma(polynomial(t, halved_exp<T>.of), t, -0.5), t, 1.0));
+  const Vec<T> p = sizeof(T) == 4 ? polynomial_in_one_chain(t, halved_exp<T>.of) : polynomial(t, halved_exp<T>.of);
+  const Integers<T> e = bits(fma(fma(p, t, -0.5), t, 1.0));
   return {a, from_bits(e + (bits(shifted) << Format<T>::mantissa_bits)), normal_tail(a)};
 }
 
 // x P(X <= x). On the right it is x minus what lies beyond; at -infinity it is nan, as -infinity times 0.
 template <class T> EXTENSOR_INLINE Vec<T> gelu(Vec<T> x) {
   const Normal<T> normal = normal_distribution(x);
-  const Vec<T> beyond = (normal.a * normal.tail) * normal.first * Normal<T>::small;
-  return fma(x, select(x < 0.0, 0.0, 1.0), -beyond);
+  const Vec<T> beyond = (normal.a * normal.tail) * normal.first;
+  return fma(beyond, -Normal<T>::small, select(x < 0.0, x - x, x));
 }
 
 // P(X <= x) + x density(x); nan at both infinities.
