@@ -125,16 +125,9 @@ EXTENSOR_INLINE void store_first(T* to, Vec<T> value, int64_t count) {
 // Part `part` of a vector's lanes as float64: the vector of doubles that starts at lane part * lanes<double>.
 template <class T>
 EXTENSOR_INLINE Vec<double> widened_part(Vec<T> value, int part) {
-#if defined(__AVX512F__)
-  if constexpr (sizeof(T) == 4)
-    return (Vec<double>::Raw)_mm512_cvtps_pd(part == 0 ? _mm512_castps512_ps256((__m512)value.v) : _mm512_extractf32x8_ps((__m512)value.v, 1));
-#elif defined(__AVX2__)
-  if constexpr (sizeof(T) == 4)
-    return (Vec<double>::Raw)_mm256_cvtps_pd(part == 0 ? _mm256_castps256_ps128((__m256)value.v) : _mm256_extractf128_ps((__m256)value.v, 1));
-#endif
-  T lanes[Vec<T>::lanes];
-  store(lanes, value);
-  return load_as<double>(lanes + part * Vec<double>::lanes);
+  (void)part;
+  if constexpr (sizeof(T) == 4) return part == 0 ? widen_low(value) : widen_high(value);
+  else return value;
 }
 
 // sums[c] += value[c], in float64.

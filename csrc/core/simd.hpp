@@ -248,6 +248,20 @@ template <class T> EXTENSOR_INLINE Vec<T> at_least(double bound, Vec<T> x) { ret
 template <class T> EXTENSOR_INLINE Vec<T> at_most(double bound, Vec<T> x) { return at_most(Vec<T>(bound), x); }
 
 // The lower and the upper half of the lanes in double precision, and back.
+#if defined(__AVX512F__)
+EXTENSOR_INLINE Doubles widen_low(Floats a) { return {(Doubles::Raw)_mm512_cvtps_pd(_mm512_castps512_ps256((__m512)a.v))}; }
+EXTENSOR_INLINE Doubles widen_high(Floats a) { return {(Doubles::Raw)_mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)a.v, 1))}; }
+EXTENSOR_INLINE Floats narrow(Doubles low, Doubles high) {
+  const __m512 lower = _mm512_castps256_ps512(_mm512_cvtpd_ps((__m512d)low.v));
+  return {(Floats::Raw)_mm512_insertf32x8(lower, _mm512_cvtpd_ps((__m512d)high.v), 1)};
+}
+#elif defined(__AVX2__)
+EXTENSOR_INLINE Doubles widen_low(Floats a) { return {(Doubles::Raw)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)a.v))}; }
+EXTENSOR_INLINE Doubles widen_high(Floats a) { return {(Doubles::Raw)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)a.v, 1))}; }
+EXTENSOR_INLINE Floats narrow(Doubles low, Doubles high) {
+  return {(Floats::Raw)_mm256_set_m128(_mm256_cvtpd_ps((__m256d)high.v), _mm256_cvtpd_ps((__m256d)low.v))};
+}
+#else
 typedef float HalfOfFloats __attribute__((vector_size(vector_bytes / 2)));
 EXTENSOR_INLINE Doubles widen_low(Floats a) {
   HalfOfFloats half;
@@ -265,6 +279,7 @@ EXTENSOR_INLINE Floats narrow(Doubles low, Doubles high) {
   std::memcpy(&result.v, halves, sizeof result.v);
   return result;
 }
+#endif
 
 // Any lane set?
 template <class T> EXTENSOR_INLINE bool any(Mask<T> m) {

@@ -2,7 +2,7 @@
 
 Each row below is a function that is smooth on an interval, a weight that turns the error of the polynomial
 into the relative error of the final result, and a degree for float32 and for float64. The Remez exchange
-finds the polynomial whose largest weighted error is smallest. Needs mpmath.
+finds the polynomial whose largest weighted error is smallest. Needs mpmath and scipy.
 
     python csrc/tools/fit_polynomials.py
 """
@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import mpmath as mp
 import numpy as np
+from scipy import special
 
 mp.mp.prec = 160
 Function = Callable[[mp.mpf], mp.mpf]
@@ -100,10 +101,38 @@ def normal_tail(v: mp.mpf, c: float) -> mp.mpf:
     return erfcx(a / mp.sqrt(2)) / 2 * (a + c)
 
 
+def single_normal_tail(top_degree: int, bottom_degree: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """erfc(a/sqrt(2))/2 / exp(-a^2/2) as a quotient of polynomials: least squares whose weights grow where the error
+    is largest, then the common factor with which rounding the coefficients to float32 harms least."""
+    a = TAIL_TOP[np.float32] * ((1 + np.cos(np.pi * (np.arange(4000) + 0.5) / 4000)) / 2) ** 1.5
+    values = special.erfcx(a / np.sqrt(2)) / 2
+    weights, bottom, best = np.ones_like(a), np.ones_like(a), (1.0, np.empty(0))
+    powers = np.vander(a, bottom_degree + 1, increasing=True)
+    for _ in range(60):
+        matrix = np.hstack([powers[:, : top_degree + 1] / values[:, None], -powers[:, 1:]]) / bottom[:, None]
+        sizes, root = np.abs(matrix).max(0), np.sqrt(weights)
+        found = np.linalg.lstsq(matrix / sizes * root[:, None], root / bottom, rcond=None)[0] / sizes
+        bottom = 1 + powers[:, 1:] @ found[top_degree + 1 :]
+        errors = np.abs(powers[:, : top_degree + 1] @ found[: top_degree + 1] / bottom / values - 1)
+        best = min(best, (errors.max(), found), key=lambda pair: pair[0])
+        weights *= errors / errors.max() + 1e-3
+        weights /= weights.mean()
+    top, bottom = best[1][: top_degree + 1], np.r_[1, best[1][top_degree + 1 :]]
+
+    def error(factor: float) -> float:
+        quotient = (
+            powers[:, : top_degree + 1] @ np.float32(top * factor) / (powers @ np.float32(bottom * factor))
+        )
+        return np.abs(quotient / values - 1).max()
+
+    factor = min(np.random.default_rng(0).uniform(1, 2, 20_000), key=error)
+    return np.float32(top * factor), np.float32(bottom * factor), error(factor)
+
+
 HALF_LN2 = mp.log(2) / 2 * 1.001
 QUARTER_PI_SQUARED = (mp.pi / 4) ** 2 * 1.005
 LOG_LIMIT = ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2 * 1.01
-TAIL = {np.float32: 4.0, np.float64: 5.0}
+TAIL = 5.0
 TAIL_TOP = {np.float32: 14.5, np.float64: 39.0}
 
 
@@ -151,19 +180,19 @@ FITS = [
         lambda t: erfcx(3 * (1 + t) / (1 - t)), -0.504, {np.float32: 0.15, np.float64: 0.345},
         lambda t: mp.exp(-((3 * (1 + t) / (1 - t)) ** 2)) + near, degrees(6, 14)),
 ]  # fmt: skip
+DOUBLE_FITS = [
+    Fit("normal_tail", f"erfc(a/sqrt(2))/2 = exp(-a^2/2) p(a/(a + c) - 1/2)/(a + c), c = {TAIL:g}, a >= 0",
+        lambda v: normal_tail(v, TAIL), -0.5, {np.float64: TAIL_TOP[np.float64] / (TAIL_TOP[np.float64] + TAIL) - 0.5},
+        lambda v: 1 / normal_tail(v, TAIL), degrees(0, 22)),
+    Fit("power_log", "log as above, for float32 computed in float64", FITS[2].function, 0, both(LOG_LIMIT), FITS[2].weight,
+        degrees(0, 4)),
+]  # fmt: skip
 
 
 def main() -> None:
     for dtype, name in ((np.float32, "float"), (np.float64, "double")):
         print(f"template <> struct Terms<{name}> {{")
-        fits = [
-            *FITS,
-            Fit("normal_tail", f"erfc(a/sqrt(2))/2 = exp(-a^2/2) p(a/(a + c) - 1/2)/(a + c), c = {TAIL[dtype]:g}, a >= 0",
-                lambda v, c=TAIL[dtype]: normal_tail(v, c), -0.5,
-                {dtype: TAIL_TOP[dtype] / (TAIL_TOP[dtype] + TAIL[dtype]) - 0.5},
-                lambda v, c=TAIL[dtype]: 1 / normal_tail(v, c), degrees(10, 22)),
-        ]  # fmt: skip
-        for fit in fits:
+        for fit in [*FITS, *(DOUBLE_FITS if dtype is np.float64 else [])]:
             coefficients, error = remez(fit.function, fit.low, fit.high[dtype], fit.degree[dtype], fit.weight)
             print(f"  // {fit.meaning}; error 2^{float(mp.log(error, 2)):.0f}")
             numbers = [
@@ -172,6 +201,17 @@ def main() -> None:
             ]
             lines = [", ".join(numbers[i : i + 5]) for i in range(0, len(numbers), 5)]
             print(f"  static constexpr double {fit.name}[] = {{" + ",\n      ".join(lines) + "};")
+        if dtype is np.float32:
+            top, bottom, error = single_normal_tail(4, 5)
+            print(
+                f"  // erfc(a/sqrt(2))/2 = exp(-a^2/2) top(a)/bottom(a), 0 <= a <= 14.5; error 2^{np.log2(error):.0f}"
+            )
+            for name, numbers in (("top", top), ("bottom", bottom)):
+                print(
+                    f"  static constexpr double normal_tail_{name}[] = {{"
+                    + ", ".join(f"{c:.9g}" for c in numbers)
+                    + "};"
+                )
         print("};\n")
 
 

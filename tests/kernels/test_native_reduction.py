@@ -136,7 +136,7 @@ def test_float32_adds_up_in_float64() -> None:
 
 @pytest.mark.parametrize("scale", [1e-30, 1e-8, 1.0, 1e8, 1e18, 1e34])
 def test_long_rows_of_float32(scale: float) -> None:
-    """Four at a time are added in float32, but not where they cancel nor where four overflow."""
+    """Where elements cancel, and where a few of them together are more than float32 holds."""
     for n in (200, 5000, 40_000):
         x = (RNG.standard_normal((3, n)) * scale).astype(np.float32)
         x[1] = np.repeat(np.float32([2e38, 2e38, -2e38, -2e38]), n // 4)

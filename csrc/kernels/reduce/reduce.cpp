@@ -3,7 +3,6 @@
 
 #include "kernels/reduce/logsumexp.hpp"
 #include "kernels/reduce/moments.hpp"
-#include "kernels/reduce/quick_sum.hpp"
 #include "kernels/reduce/states.hpp"
 
 namespace extensor::EXTENSOR_ISA {
@@ -22,32 +21,12 @@ void reduce_with(const ReduceLayout& x, const T* from, T* out, double element_ns
   });
 }
 
-template <bool Mean, class T>
-void add_up(const ReduceLayout& x, const T* from, T* out, double element_ns) {
-  using Exact = Fold<T, Add, double, Mean>;
-  if constexpr (std::is_same_v<T, float>) {
-    if (has_rows(x)) {
-      const double count = double(x.pieces * x.length);
-      for_each_row<QuickSum<Mean>>(x, from, element_ns, [&](int64_t o, State total) EXTENSOR_INLINE_LAMBDA {
-        if (__builtin_expect(!QuickSum<Mean>::is_sound(total), 0)) {
-          ReduceLayout row = x;
-          row.outer = 1;
-          for_each_row<Exact>(row, from + o * x.outer_stride, element_ns, [&](int64_t, State exact) { total = exact; });
-        }
-        out[o] = T(Exact::result(total, count, 0));
-      });
-      return;
-    }
-  }
-  reduce_with<Exact>(x, from, out, element_ns, 0);
-}
-
 template <class T>
 void reduce_any(Reduction kind, const ReduceLayout& x, const T* from, T* out, double ddof) {
   const double ns = reduce_ns(kind, sizeof(T) / 4.0);
   switch (kind) {
-    case Reduction::sum: return add_up<false>(x, from, out, ns);
-    case Reduction::mean: return add_up<true>(x, from, out, ns);
+    case Reduction::sum: return reduce_with<Fold<T, Add, double>>(x, from, out, ns, ddof);
+    case Reduction::mean: return reduce_with<Fold<T, Add, double, true>>(x, from, out, ns, ddof);
     case Reduction::prod: return reduce_with<Fold<T, Multiply, double>>(x, from, out, ns, ddof);
     case Reduction::max: return reduce_with<Fold<T, Largest, T>>(x, from, out, ns, ddof);
     case Reduction::min: return reduce_with<Fold<T, Smallest, T>>(x, from, out, ns, ddof);

@@ -32,13 +32,19 @@ constexpr double not_a_number = __builtin_nan("");
 template <class T> struct Pair { Vec<T> first, second; };
 template <class T> struct Triple { Vec<T> first, second, third; };
 
-// c[0] + c[1] x + c[2] x^2 + ...; long ones as two interleaved chains that overlap in time.
+// c[0] + c[1] x + c[2] x^2 + ... with the fewest operations: for formulas that have others to do meanwhile.
+template <class T, int count>
+EXTENSOR_INLINE Vec<T> polynomial_in_one_chain(Vec<T> x, const double (&c)[count]) {
+  Vec<T> sum = c[count - 1];
+  for (int i = count - 2; i >= 0; --i) sum = fma(sum, x, c[i]);
+  return sum;
+}
+
+// The same; long ones as two interleaved chains that overlap in time.
 template <class T, int count>
 EXTENSOR_INLINE Vec<T> polynomial(Vec<T> x, const double (&c)[count]) {
   if constexpr (count < 5) {
-    Vec<T> sum = c[count - 1];
-    for (int i = count - 2; i >= 0; --i) sum = fma(sum, x, c[i]);
-    return sum;
+    return polynomial_in_one_chain(x, c);
   } else {
     const Vec<T> square = x * x;
     Vec<T> last = c[count - 1], other = c[count - 2];

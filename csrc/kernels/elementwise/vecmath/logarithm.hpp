@@ -9,9 +9,7 @@ namespace extensor::EXTENSOR_ISA {
 template <class T> struct LogParts {
   Vec<T> k, f;
 };
-template <class T> EXTENSOR_INLINE LogParts<T> split_for_log(Vec<T> x) {
-  const Mask<T> tiny = x < Format<T>::smallest_normal;
-  const Vec<T> normal = select(tiny, x * pick<T>(16777216.0, 18014398509481984.0), x);
+template <class T> EXTENSOR_INLINE LogParts<T> split_normal_for_log(Vec<T> normal, Vec<T> bias) {
   const Integers<T> root_half = bits(Vec<T>(0.7071067811865476));
   // Shifting the origin from 1 to sqrt(1/2) makes the exponent field the k we want, biased.
   const Integers<T> shifted = bits(normal) + (bits(Vec<T>(1.0)) - root_half);
@@ -20,8 +18,12 @@ template <class T> EXTENSOR_INLINE LogParts<T> split_for_log(Vec<T> x) {
   // An integer in the mantissa of a large power of two, minus that power, is the integer as a number.
   const Vec<T> origin = pick<T>(8388608.0, 4503599627370496.0);
   const Vec<T> biased = from_bits(exponent | bits(origin)) - origin;
-  const Vec<T> bias = select(tiny, double(Format<T>::bias) + pick<T>(24, 54), double(Format<T>::bias));
   return {biased - bias, from_bits(fraction + root_half) - 1.0};
+}
+template <class T> EXTENSOR_INLINE LogParts<T> split_for_log(Vec<T> x) {
+  const Mask<T> tiny = x < Format<T>::smallest_normal;
+  const Vec<T> normal = select(tiny, x * pick<T>(16777216.0, 18014398509481984.0), x);
+  return split_normal_for_log(normal, select(tiny, double(Format<T>::bias) + pick<T>(24, 54), double(Format<T>::bias)));
 }
 
 // log(1 + f) = f - (half - rest), half = f^2/2, rest = s (half + R), s = f/(2+f), |f| < sqrt(2) - 1.

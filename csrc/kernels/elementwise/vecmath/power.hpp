@@ -46,16 +46,17 @@ EXTENSOR_INLINE Doubles positive_power(Doubles x, Doubles y) {
   return exp(product.first, keep(abs(product.first) < 800.0, low));
 }
 
-// float32 in double precision, where no care is needed.
+// float32 in double precision, where no care is needed: 2^(y log2(x)), with the terms that are enough for float32.
 EXTENSOR_INLINE Doubles positive_power_of_single(Doubles x, Doubles y) {
-  const LogParts<double> parts = split_for_log(x);
+  const LogParts<double> parts = split_normal_for_log(x, Doubles(double(Format<double>::bias)));
   const Doubles s = parts.f / (2.0 + parts.f);
   const Doubles z = s * s;
-  const Doubles log = fma(parts.k, 0.6931471805599453, s * fma(z, polynomial(z, Terms<double>::log), 2.0));
-  const Reduced<double> reduced = reduce_exponent(at_most(100.0, at_least(-120.0, y * log)));
-  const Doubles r = reduced.r;
+  const Doubles log = fma(s * log2_of_e, fma(z, polynomial(z, Terms<double>::power_log), 2.0), parts.k);
+  const Doubles exponent = at_most(140.0, at_least(-170.0, y * log));
+  const Rounded<double> k = round_to_integer(exponent, 1.0);
+  const Doubles r = (exponent - k.number) * 0.6931471805599453;
   const Doubles rest = fma(r * r, polynomial(r, Terms<float>::expm1), r);
-  return (1.0 + rest) * power_of_two(reduced.k);
+  return from_bits(bits(1.0 + rest) + (k.integer << Format<double>::mantissa_bits));
 }
 
 EXTENSOR_INLINE Floats positive_power(Floats x, Floats y) {
@@ -72,17 +73,19 @@ template <class T> EXTENSOR_INLINE Vec<T> pow(Vec<T> x, Vec<T> y) {
   if (!any(!simple)) return product;
   const Vec<T> a = abs(x);
   Vec<T> result = positive_power(a, y);
-  // A base of 0 or infinity, or an exponent of infinity: 0 or infinity, by which side of 1 the base is.
-  const Mask<T> limit = a == 0.0 || a == infinity || abs(y) == infinity;
-  const Mask<T> grows = (a > 1.0) ^ (y < 0.0);
-  result = select(limit, select(grows, infinity, Vec<T>(0.0)), result);
-  result = select(isnan(x) || isnan(y), Vec<T>(not_a_number), result);
-  const Mask<T> whole = floor(y) == y, odd = whole && (floor(y * 0.5) != y * 0.5);
-  const Mask<T> negative = bits(x) < Integers<T>(0);
+  const Mask<T> whole = floor(y) == y, negative = bits(x) < Integers<T>(0);
+  const Mask<T> odd = whole && floor(y * 0.5) != y * 0.5;
+  const Mask<T> usual = a > 0.0 && a < infinity && abs(y) < infinity;
+  if (__builtin_expect(any(!usual), 0)) {
+    // A base of 0 or infinity, or an exponent of infinity: 0 or infinity, by which side of 1 the base is.
+    const Mask<T> grows = (a > 1.0) ^ (y < 0.0);
+    const Vec<T> limit = select(isnan(x) || isnan(y), Vec<T>(not_a_number), select(grows, infinity, Vec<T>(0.0)));
+    const Mask<T> one = y == 0.0 || x == 1.0 || (x == -1.0 && !isnan(y));
+    result = select(usual, result, select(one, 1.0, limit));
+  }
   result = select(odd && negative, -result, result);
-  result = select(x < 0.0 && a < infinity && !whole && !isnan(y), Vec<T>(not_a_number), result);
-  const Mask<T> one = y == 0.0 || x == 1.0 || (x == -1.0 && abs(y) == infinity);
-  return select(simple, product, select(one, 1.0, result));
+  result = select(usual && negative && !whole, Vec<T>(not_a_number), result);
+  return select(simple, product, result);
 }
 
 template <class T> __attribute__((noinline)) Vec<T> remainder_by_library(Vec<T> a, Vec<T> b) {
