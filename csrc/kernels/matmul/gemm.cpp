@@ -77,7 +77,7 @@ Layout<T> choose_layout(const Product<T>& x) {
   const bool scattered_a = a_step % page == 0 || (x.a_col != 1 && (x.a_row != 1 || a_step >= far_a));
   const bool scattered_b = b_step >= far_b || (scattered_a && !high);  // both must fit
   Layout<T> layout;
-  layout.pack_b = x.b_col != 1 || (x.m > 8 * max_rows && b_step % page == 0) || (x.m > 96 && scattered_b);
+  layout.pack_b = x.b_col != 1 || (x.m > (high ? 96 : 12) && b_step % page == 0) || (x.m > 96 && scattered_b);
   layout.pack_a = scattered_a && x.m > 10 * max_rows && x.n >= (x.a_col == 1 ? 24 : 12) * panel_width<T> && x.k > 16;
   return layout;
 }
