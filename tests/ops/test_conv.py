@@ -283,3 +283,17 @@ ERRORS = [
 def test_errors(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+def test_what_equals_a_known_option_is_still_checked() -> None:
+    x, weight = et.ones((1, 1, 4, 4)), et.ones((1, 1, 3, 3))
+    et.conv2d(x, weight, stride=1, padding=(1, 1))
+    et.max_pool2d(x, 2, ceil_mode=False)
+    for call in (
+        lambda: et.conv2d(x, weight, stride=1.0, padding=(1, 1)),
+        lambda: et.conv2d(x, weight, stride=True, padding=(1, 1)),
+        lambda: et.conv2d(x, weight, stride=1, padding=(1.0, 1.0)),
+        lambda: et.max_pool2d(x, 2, ceil_mode=0),
+    ):
+        with pytest.raises(TypeError, match="must be"):
+            call()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import Any, TypeVar
 
 from ..errors import describe
 from ..tensor import Shape
@@ -10,6 +12,27 @@ from ._checks import as_ints
 
 Pair = tuple[int, int]
 Padding = tuple[int, int, int, int]
+Found = TypeVar("Found")
+
+_PLAIN = {int, bool, str, type(None), tuple}
+_INTS = {int}
+
+
+def remembered(check: Callable[..., Found]) -> Callable[..., Found]:
+    """``check`` computes a geometry once for the same plain arguments: the steps of a training have the same shapes.
+
+    What merely equals an earlier argument (1.0 and 1, True and 1) is checked for itself.
+    """
+    known = lru_cache(maxsize=1024, typed=True)(check)
+
+    @wraps(check)
+    def call(*args: Any) -> Found:
+        plain = _PLAIN.issuperset(map(type, args)) and all(
+            _INTS.issuperset(map(type, value)) for value in args if type(value) is tuple
+        )
+        return (known if plain else check)(*args)
+
+    return call
 
 
 def as_pair(function: str, name: str, value: Any, least: int, count: int = 2) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from ..graph import differentiable, fused
 from ..tensor import ExTensor, Shape
 from ._checks import as_floating, as_grad, as_int, check_needs, differentiable_input
 from ._formulas import on_tensors
-from ._spatial import as_pair, check_axes, padding_of
+from ._spatial import as_pair, check_axes, padding_of, remembered
 from .casting import cast_like
 from .joining import pad
 from .shape import reshape
@@ -78,6 +78,7 @@ def _check_groups(function: str, name: str, channels: int, groups: int, weight: 
         )
 
 
+@remembered
 def _convolution(
     function: str, x: Shape, weight: Shape, stride: Any, padding: Any, dilation: Any, groups: Any
 ) -> Geometry:

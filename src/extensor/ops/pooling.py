@@ -12,7 +12,7 @@ from ..kernels.reference.pooling import cells, divisors
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._checks import as_bool, as_floating, as_grad, differentiable_input, shape_of
 from ._formulas import on_tensors
-from ._spatial import as_pair, check_axes
+from ._spatial import as_pair, check_axes, remembered
 from .casting import cast_like
 from .conv import conv_transpose2d
 from .creation import ones, zeros
@@ -34,6 +34,7 @@ class Windows(NamedTuple):
     size: tuple[int, ...]
 
 
+@remembered
 def _windows(function: str, x: Shape, kernel_size: Any, stride: Any, padding: Any, ceil_mode: Any) -> Windows:
     check_axes(function, "x", x, "N, C, H, W")
     window = as_pair(function, "kernel_size", kernel_size, 1)
