@@ -19,8 +19,10 @@
 namespace extensor {
 namespace {
 
-// Waking a sleeping thread costs the caller a few microseconds, so less work than this stays with it.
+// Waking a sleeping thread costs the caller a few microseconds, so less work than this stays with it,
 constexpr double shared_work_ns = 60e3;
+// unless the thread is awake, as it is within a training step: then only less than this does.
+constexpr double light_work_ns = 16e3;
 // Long enough that handing out a chunk is free, short enough that a thread whose core was taken away
 // holds up the others for little.
 constexpr double chunk_ns = 20e3;
@@ -61,6 +63,9 @@ class Pool {
       else std::this_thread::yield();
     }
   }
+
+  // Whether there are workers, all of them looking for work. For the one who made the pool busy.
+  bool is_awake() const { return workers_ > 0 && sleeping_.load(std::memory_order_relaxed) == 0; }
 
   std::atomic<bool> busy{false};
 
@@ -184,10 +189,11 @@ void set_num_threads(int count) {
 
 Chunks plan_chunks(int64_t items, double cost_ns) {
   const double work = static_cast<double>(items) * cost_ns;
-  if (work < shared_work_ns || items < 2) return {items, items > 0 ? 1 : 0};
-  const double wanted = std::min(std::ceil(work / chunk_ns), static_cast<double>(items));
+  if (work < light_work_ns || items < 2) return {items, items > 0 ? 1 : 0};
+  const bool light = work < shared_work_ns;
+  const double wanted = std::min((light ? 2 : 1) * std::ceil(work / chunk_ns), static_cast<double>(items));
   const int64_t size = static_cast<int64_t>(std::ceil(static_cast<double>(items) / wanted));
-  return {size, (items + size - 1) / size};
+  return {size, (items + size - 1) / size, light};
 }
 
 void detail::run_chunks(int64_t items, Chunks chunks, ChunkFunction function, void* context) {
@@ -195,7 +201,8 @@ void detail::run_chunks(int64_t items, Chunks chunks, ChunkFunction function, vo
   if (threads == 1) return run_serially(items, chunks, function, context);
   Pool& shared = pool();
   if (shared.busy.exchange(true, std::memory_order_acquire)) return run_serially(items, chunks, function, context);
-  shared.run(items, chunks, function, context, threads);
+  if (chunks.light && !shared.is_awake()) run_serially(items, chunks, function, context);
+  else shared.run(items, chunks, function, context, threads);
   shared.busy.store(false, std::memory_order_release);
 }
 

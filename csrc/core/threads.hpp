@@ -20,6 +20,7 @@ void set_num_threads(int count);
 struct Chunks {
   int64_t size;
   int64_t count;
+  bool light = false;  // not worth waking a thread for, but a thread that is awake may help
 };
 Chunks plan_chunks(int64_t items, double cost_ns);
 

@@ -27,7 +27,7 @@ inline bool is_in_pairs(const PoolShape& s) {
 
 template <class Body>
 void for_planes(const PoolShape& s, bool in_pairs, const Body& body) {
-  const double ns = in_pairs ? 10 + double(s.x[0] * s.x[1]) * 0.15 : pool_ns(s) / double(s.planes);
+  const double ns = in_pairs ? 30 + double(s.x[0] * s.x[1]) * 0.14 : pool_ns(s) / double(s.planes);
   parallel_for(s.planes, ns, body);
 }
 
