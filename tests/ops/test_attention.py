@@ -12,7 +12,6 @@ import pytest
 
 import extensor as et
 from extensor.kernels.reference import attention as reference
-from extensor.ops._self_attention import attend_to_itself
 
 RNG = np.random.default_rng(3)
 
@@ -190,7 +189,7 @@ def apart(x: Any, heads: int) -> Any:
 
 
 def composed(x: Any, heads: int, causal: bool) -> Any:
-    """What :func:`attend_to_itself` computes, from public functions."""
+    """What :func:`et.self_attention` computes, from public functions."""
     y = et.scaled_dot_product_attention(*(apart(part, heads) for part in et.split(x, 3, -1)), causal=causal)
     return y.swapaxes(1, 2).reshape((*x.shape[:2], x.shape[2] // 3))
 
@@ -208,9 +207,9 @@ def test_attention_of_rows_to_themselves(dtype: Any, causal: bool) -> None:
         return et.grad(lambda x: (gradient(f)(x) * w).sum())(x)
 
     for found, expected in (
-        (attend_to_itself(x, 2, causal), composed(x, 2, causal)),
-        (gradient(attend_to_itself)(x), gradient(composed)(x)),
-        (second(attend_to_itself), second(composed)),
+        (et.self_attention(x, 2, causal), composed(x, 2, causal)),
+        (gradient(et.self_attention)(x), gradient(composed)(x)),
+        (second(et.self_attention), second(composed)),
     ):
         assert (found.shape, found.dtype) == (expected.shape, dtype)
         np.testing.assert_allclose(
@@ -218,22 +217,9 @@ def test_attention_of_rows_to_themselves(dtype: Any, causal: bool) -> None:
         )
 
 
-def test_attention_of_rows_to_themselves_as_source() -> None:
-    x = et.tensor(draw(1, 3, 6))
-    source = et.backward_source(lambda x: attend_to_itself(x, 2, True).sum(), x)
-    assert "scaled_dot_product_attention_backward" in source
-    found: dict[str, Any] = {}
-    exec(source, found)
-    grad = found["backward"](x)
-    expected = et.grad(lambda x: attend_to_itself(x, 2, True).sum())(x)
-    np.testing.assert_allclose(
-        (grad[0] if isinstance(grad, tuple) else grad).numpy(), expected.numpy(), 1e-10, 1e-10
-    )
-
-
 @pytest.mark.parametrize("shape", [(2, 6), (1, 2, 8), (1, 2, 0, 6)])
 def test_rows_that_are_not_queries_keys_and_values(shape: tuple[int, ...]) -> None:
     with pytest.raises(
-        ValueError, match=r"\[self_attention\] x must have shape \(N, T, 3 \* heads \* features\)"
+        ValueError, match=r"\[self_attention\] x must have shape \(N, T, 3 \* num_heads \* features\)"
     ):
-        attend_to_itself(et.ones(shape), 2, False)
+        et.self_attention(et.ones(shape), 2, False)

@@ -10,7 +10,7 @@ import numpy as np
 from .. import init, nn, random
 from ..graph import no_grad
 from ..nn._random import rng_or_default
-from ..ops._self_attention import attend_to_itself
+from ..ops.attention import self_attention
 from ..ops.creation import arange
 from ..ops.joining import concatenate
 from ..ops.softmax import softmax
@@ -34,7 +34,7 @@ class CausalSelfAttention(nn.Module):
         self.resid_dropout = nn.Dropout(dropout, rng=rng)
 
     def forward(self, x: ExTensor) -> ExTensor:
-        y = attend_to_itself(self.c_attn(x), self.n_head, causal=True)
+        y = self_attention(self.c_attn(x), self.n_head, causal=True)
         return self.resid_dropout(self.c_proj(y))
 
 

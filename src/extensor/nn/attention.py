@@ -12,9 +12,8 @@ from .. import init
 from ..dtypes import FLOATING, bool_, float32
 from ..errors import describe
 from ..ops._checks import as_bool, as_tensor
-from ..ops._self_attention import attend_to_itself
 from ..ops.activation import gelu, relu
-from ..ops.attention import scaled_dot_product_attention
+from ..ops.attention import scaled_dot_product_attention, self_attention
 from ..ops.dropout import dropout as drop
 from ..ops.joining import split
 from ..ops.linear import linear
@@ -130,7 +129,7 @@ class MultiheadAttention(Module):
         everyone = key_padding_mask is None and attn_mask is None
         if same and everyone and not (need_weights or dropping or hasattr(self, "q_proj_weight")):
             projected = linear(query, self.in_proj_weight, self.in_proj_bias)
-            output = self.out_proj(attend_to_itself(projected, self.num_heads, is_causal))
+            output = self.out_proj(self_attention(projected, self.num_heads, is_causal))
             return self._as_given(output, batched), None
         q, k, v = self._heads(query, key, value, same)
         mask = self._mask(key_padding_mask, attn_mask, q.shape[0], k.shape[2])

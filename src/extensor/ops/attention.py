@@ -9,15 +9,29 @@ import numpy as np
 
 from .. import kernels
 from ..dtypes import FLOATING
-from ..graph import differentiable, fused
+from ..graph import ANY_NUMBER, differentiable, fused
 from ..tensor import ExTensor, Shape
-from ._checks import as_bool, as_floating, as_grad, as_number, as_tensor, check_needs, differentiable_input
+from ._checks import (
+    as_bool,
+    as_floating,
+    as_grad,
+    as_int,
+    as_number,
+    as_tensor,
+    check_needs,
+    differentiable_input,
+)
+from ._formulas import on_tensors
 from .broadcasting import sum_to_shape
 from .casting import cast_like
+from .joining import concatenate, split
 from .selection import where
 from .softmax import softmax
 
-__all__ = ["AttentionGradients", "scaled_dot_product_attention", "scaled_dot_product_attention_backward"]
+__all__ = [
+    "AttentionGradients", "scaled_dot_product_attention", "scaled_dot_product_attention_backward",
+    "self_attention", "self_attention_backward",
+]  # fmt: skip
 
 Needs4 = tuple[bool, bool, bool, bool]
 
@@ -212,3 +226,78 @@ def scaled_dot_product_attention_backward(
         grad, q, k, v, found, as_bool(name, "causal", causal), _as_scale(name, scale, q.shape[-1]), wanted
     )
     return AttentionGradients(*(cast_like(g, like) for g, like in zip(grads, (q, k, v, found))))
+
+
+# Queries, keys and values of all heads side by side in one tensor: what a projection to three times the width gives, a
+# head reads where it lies, and nothing is split, moved or joined.
+
+
+def _heads(function: str, x: ExTensor, num_heads: Any) -> int:
+    heads = as_int(function, "num_heads", num_heads)
+    if heads < 1:
+        raise ValueError(f"[{function}] num_heads must be at least 1, got {heads}")
+    if x.ndim != 3 or x.shape[2] % (3 * heads):
+        raise ValueError(
+            f"[{function}] x must have shape (N, T, 3 * num_heads * features), got {x.shape} for {heads} heads"
+        )
+    return heads
+
+
+@differentiable(plain=(..., ANY_NUMBER, False))
+def self_attention(x: ExTensor, num_heads: int = 1, causal: bool = False) -> ExTensor:
+    """Every row attends to the rows of its sequence.   y = softmax(q k^T / sqrt(features)) v  for each head
+
+    The same as :func:`scaled_dot_product_attention` of the three thirds of ``x``, with the heads moved to an axis of
+    their own and back; as one function it reads and writes them where they lie.
+
+    Args:
+        x: queries, keys and values side by side, shape (N, T, 3 * num_heads * features): what one linear layer gives.
+        num_heads: how many heads each of the three consists of.
+        causal: row i sees only the rows 0 .. i.
+
+    Returns:
+        A tensor of shape (N, T, num_heads * features), the heads side by side.
+
+    Example:
+        >>> import extensor as et
+        >>> x = et.tensor([[[0.0, 0.0, 1.0], [0.0, 0.0, 3.0]]])
+        >>> et.self_attention(x, num_heads=1, causal=True).tolist()
+        [[[1.0], [2.0]]]
+    """
+    x = as_floating("self_attention", "x", x)
+    heads = _heads("self_attention", x, num_heads)
+    return kernels.self_attention(x, heads, as_bool("self_attention", "causal", causal))
+
+
+@on_tensors(2)
+def _self_attention_formula(g: Any, x: Any, num_heads: int = 1, causal: bool = False) -> ExTensor:
+    def apart(part: Any) -> Any:  # (N, T, heads * features) -> (N, heads, T, features)
+        n, length, width = part.shape
+        return part.reshape((n, length, num_heads, width // num_heads)).swapaxes(1, 2)
+
+    q, k, v = map(apart, split(x, 3, -1))
+    grads = scaled_dot_product_attention_backward(apart(g), q, k, v, causal=causal)
+    return concatenate([grad.swapaxes(1, 2).reshape(g.shape) for grad in grads[:3] if grad is not None], -1)
+
+
+@fused(_self_attention_formula, plain=(..., ..., ANY_NUMBER, False))
+def self_attention_backward(
+    grad_output: ExTensor, x: ExTensor, num_heads: int = 1, causal: bool = False
+) -> ExTensor:
+    """Gradient of :func:`self_attention`: those of queries, keys and values side by side, as in ``x``.
+
+    Args:
+        grad_output: the gradient of the output, (N, T, num_heads * features).
+        x, num_heads, causal: as given to :func:`self_attention`.
+
+    Example:
+        >>> import extensor as et
+        >>> x = et.tensor([[[0.0, 0.0, 1.0], [0.0, 0.0, 3.0]]])
+        >>> et.self_attention_backward(et.ones((1, 2, 1)), x).tolist()
+        [[[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]]
+    """
+    name = "self_attention_backward"
+    x = differentiable_input(name, "x", x)
+    heads = _heads(name, x, num_heads)
+    grad = as_grad(name, grad_output, (*x.shape[:2], x.shape[2] // 3))
+    return cast_like(kernels.self_attention_backward(grad, x, heads, as_bool(name, "causal", causal)), x)

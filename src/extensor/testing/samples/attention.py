@@ -32,8 +32,19 @@ def _attention(draw: Draw) -> Iterator[Case]:
     yield Case(draw.strided((3, 4)), draw.strided((3, 4)), draw.strided((3, 4)))
 
 
+def _self_attention(draw: Draw) -> Iterator[Case]:
+    yield Case(draw.values((2, 3, 6)))
+    yield Case(draw.values((2, 4, 12)), num_heads=2, causal=True)
+    yield Case(draw.values((1, 1, 9)), num_heads=3)
+    yield Case(draw.values((0, 2, 6)), num_heads=2)
+    yield Case(draw.values((2, 0, 6)), num_heads=1, causal=True)
+    yield Case(draw.strided((2, 3, 6)), num_heads=2)
+
+
 _Q, _V = np.zeros((1, 1)), np.array([[1.0], [3.0]])
 _K = np.zeros((2, 1))
+_ROWS = np.array([[[0.0, 0.0, 1.0], [0.0, 0.0, 3.0]]])
+_NAN_LAST = np.array([[[0.0, 0.0, 1.0], [0.0, NAN, 3.0]]])
 
 PAIRS = [
     Pair(
@@ -45,5 +56,11 @@ PAIRS = [
         + ties("scores of 1000", Case(np.array([[1000.0]]), np.array([[1.0], [0.0]]), _V), [[0.0]], [[0.0], [0.0]], [[1.0], [0.0]], None)
         + ties("a nan that is hidden", Case(np.zeros((2, 1)), np.array([[0.0], [NAN]]), np.array([[1.0], [NAN]]), np.array([[True, False]])), [[0.0], [0.0]], [[0.0], [0.0]], [[2.0], [0.0]], None)
         + ties("a nan in q", Case(np.array([[NAN]]), _K, _V), [[NAN]], [[NAN], [NAN]], [[NAN], [NAN]], None),
-    )
+    ),
+    Pair(
+        "self_attention", _self_attention,
+        ties("equal scores share", Case(_ROWS), [[[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]])
+        + ties("the first row sees itself alone", Case(_ROWS, causal=True), [[[0.0, 0.0, 1.5], [0.0, 0.0, 0.5]]])
+        + ties("a nan behind a row", Case(_NAN_LAST, causal=True), [[[0.0, NAN, NAN], [NAN, NAN, NAN]]]),
+    ),
 ]  # fmt: skip
