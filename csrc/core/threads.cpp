@@ -15,6 +15,10 @@
 #include <pthread.h>
 #define EXTENSOR_HAS_FORK 1
 #endif
+#if defined(__linux__)
+#include <sched.h>
+#define EXTENSOR_HAS_AFFINITY 1
+#endif
 
 namespace extensor {
 namespace {
@@ -39,6 +43,46 @@ inline void pause_briefly() {
 #endif
 }
 
+// Woken by a caller, a worker is often put on the caller's own core, even when another is idle, and stays there: the two
+// then take turns. So a worker leaves word where it runs, and a caller that finds it on its own core sends it away.
+class Place {
+ public:
+  // By the worker, where it runs now.
+  void update() {
+#ifdef EXTENSOR_HAS_AFFINITY
+    core_.store(sched_getcpu(), std::memory_order_relaxed);
+#endif
+  }
+
+  // By the caller. The worker may then run on all cores the caller may, but this one.
+  void leave_to_caller(int here) {
+#ifdef EXTENSOR_HAS_AFFINITY
+    if (core_.load(std::memory_order_relaxed) != here || here < 0) return;
+    cpu_set_t cores;
+    if (sched_getaffinity(0, sizeof cores, &cores) != 0) return;
+    CPU_CLR(here, &cores);
+    if (CPU_COUNT(&cores) > 0 && pthread_setaffinity_np(thread_, sizeof cores, &cores) == 0)
+      core_.store(-1, std::memory_order_relaxed);
+#else
+    (void)here;
+#endif
+  }
+
+  static int of_caller() {
+#ifdef EXTENSOR_HAS_AFFINITY
+    return sched_getcpu();
+#else
+    return -1;
+#endif
+  }
+
+  void set_thread(std::thread::native_handle_type thread) { thread_ = thread; }
+
+ private:
+  std::thread::native_handle_type thread_{};
+  std::atomic<int> core_{-1};
+};
+
 // A job is open while its chunks are handed out. `state_` holds, in one word, the number of the job,
 // whether it is open, and how many workers are inside, so that a worker enters a job only while it is
 // open and the caller leaves only when all workers have left: no worker ever sees a job that is gone.
@@ -47,6 +91,8 @@ class Pool {
   void run(int64_t items, Chunks chunks, detail::ChunkFunction function, void* context, int threads) {
     const int helpers = static_cast<int>(std::min<int64_t>(threads, chunks.count)) - 1;
     start_workers(helpers);
+    const int here = Place::of_caller();
+    for (int i = 0; i < workers_; ++i) where_[i].leave_to_caller(here);
     function_ = function;
     context_ = context;
     items_ = items;
@@ -84,7 +130,12 @@ class Pool {
   }
 
   void start_workers(int count) {
-    for (; workers_ < count; ++workers_) std::thread([this] { serve(); }).detach();
+    for (; workers_ < count; ++workers_) {
+      Place& place = where_[workers_];
+      std::thread worker([this, &place] { serve(place); });
+      place.set_thread(worker.native_handle());
+      worker.detach();
+    }
   }
 
   void wake(int helpers) {
@@ -99,9 +150,10 @@ class Pool {
     return (state & open_bit) && (state >> job_shift) != last_job;
   }
 
-  [[noreturn]] void serve() {
+  [[noreturn]] void serve(Place& place) {
     uint64_t last_job = 0;
     for (;;) {
+      place.update();
       wait_for_news(last_job);
       uint64_t state = state_.load(std::memory_order_acquire);
       while ((state & open_bit) && !state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel)) {
@@ -132,6 +184,7 @@ class Pool {
   int64_t items_ = 0;
   Chunks chunks_{0, 0};
   int workers_ = 0;
+  Place where_[max_threads];
   alignas(64) std::atomic<uint64_t> state_{0};
   alignas(64) std::atomic<int64_t> next_{0};
   std::atomic<int> places_{0};

@@ -88,6 +88,37 @@ def test_affinity_is_respected() -> None:
     assert _python(code, EXTENSOR_NUM_THREADS="") == "1"
 
 
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2, reason="needs two cores"
+)
+def test_a_worker_leaves_the_core_of_its_caller() -> None:
+    code = """
+import os
+import numpy as np
+from extensor import _native
+from extensor.kernels import NATIVE
+
+def tasks():
+    return set(map(int, os.listdir("/proc/self/task")))
+
+here, there = sorted(os.sched_getaffinity(0))[:2]
+x, before = np.ones(1_000_000, np.float32), tasks()
+NATIVE["exp"](x)
+(worker,) = tasks() - before
+left = False
+for _ in range(20):  # the caller may be moved to the other core by chance
+    for task in (0, worker):
+        os.sched_setaffinity(task, {here})
+    NATIVE["exp"](x)  # caller and worker on one core, and nowhere else to go
+    stayed = os.sched_getaffinity(worker) == {here}
+    os.sched_setaffinity(0, {here, there})
+    NATIVE["exp"](x)
+    left = left or (stayed and os.sched_getaffinity(worker) == {there})
+print(left, os.sched_getaffinity(0) == {here, there})
+"""
+    assert _python(code, EXTENSOR_NUM_THREADS="2") == "True True"
+
+
 def test_the_environment_can_ask_for_a_lower_instruction_set() -> None:
     code = "from extensor import _native; print(_native.isa())"
     assert _python(code, EXTENSOR_ISA="baseline") == "baseline"
