@@ -8,16 +8,27 @@ namespace extensor::EXTENSOR_ISA {
 namespace {
 
 constexpr double element_ns = 0.8;
+// Rows whose logarithms are taken together.
+constexpr int64_t together = Vec<double>::lanes;
 
 template <class T>
 void forward(int64_t rows, int64_t classes, const T* x, const int64_t* labels, T* losses) {
   parallel_for(rows, double(classes) * element_ns + 20, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      losses[r] = T(0);
-      if (labels[r] < 0) continue;
-      const T* row = x + r * classes;
-      const T largest = T(fold_row<Largest, T>(row, classes));
-      losses[r] = T(log_of_sum(row, classes, Vec<T>(double(largest))) - double(row[labels[r]] - largest));
+    for (int64_t first = begin; first < end; first += together) {
+      const int64_t count = end - first < together ? end - first : together;
+      // One step for all rows before the next: the steps of one row wait for each other.
+      T largest[together];
+      double sums[together], chosen[together];  // of exponentials; and the logit of the label, below the largest
+      for (int64_t i = 0; i < count; ++i) largest[i] = T(fold_row<Largest, T>(x + (first + i) * classes, classes));
+      for (int64_t i = 0; i < together; ++i) {
+        sums[i] = 1, chosen[i] = 0;
+        if (i >= count || labels[first + i] < 0) continue;
+        const T* row = x + (first + i) * classes;
+        sums[i] = sum_of_exp(row, classes, Vec<T>(double(largest[i])));
+        chosen[i] = double(row[labels[first + i]] - largest[i]);
+      }
+      store(sums, log(load(sums)) - load(chosen));
+      for (int64_t i = 0; i < count; ++i) losses[first + i] = T(sums[i]);
     }
   });
 }

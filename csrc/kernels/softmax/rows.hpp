@@ -77,23 +77,22 @@ EXTENSOR_INLINE void softmax_backward_row(const T* g, const T* y, int64_t n, T* 
   });
 }
 
-// The logarithm of the sum of exp(x - largest).
+// The sum of exp(x - largest).
 template <class T>
-EXTENSOR_INLINE double log_of_sum(const T* x, int64_t n, Vec<T> largest) {
-  const double sum = sum_vectors<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
+EXTENSOR_INLINE double sum_of_exp(const T* x, int64_t n, Vec<T> largest) {
+  return sum_vectors<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
     const Vec<T> e = exp(load_first(x + i, count, T(-__builtin_inf())) - largest);
     if (count == Vec<T>::lanes) return e;
     T lanes[Vec<T>::lanes];
     store(lanes, e);
     return load_first(lanes, count);
   });
-  return __builtin_log(sum);
 }
 
 template <class T>
 EXTENSOR_INLINE void log_softmax_row(const T* x, int64_t n, T* y) {
   const Vec<T> largest(fold_row<Largest, T>(x, n));
-  const Vec<T> log_sum(log_of_sum(x, n, largest));
+  const Vec<T> log_sum(__builtin_log(sum_of_exp(x, n, largest)));
   for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
     store_first(y + i, load_first(x + i, count) - largest - log_sum, count);
   });
