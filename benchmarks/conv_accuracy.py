@@ -34,6 +34,23 @@ def main() -> None:
             rms = [f"{np.sqrt(np.mean(e**2)):.1e}" for e in errors]
             largest = [f"{e.max():.1e}" for e in errors]
             print(f"| {channels} | {name} | {' | '.join(rms)} | {' | '.join(largest)} |")
+    print_outliers(rng)
+
+
+def print_outliers(rng: np.random.Generator) -> None:
+    """The error of outputs that do not see one large pixel, but lie close to it."""
+    print("\n| one pixel of | largest error where it is not seen, ExTensor | PyTorch |")
+    print("|---:|---:|---:|")
+    for size in (1e1, 1e2, 1e3, 1e4):
+        x = rng.standard_normal((16, 16, 32, 32)).astype(np.float32)
+        x[:, 0, 17, 14] = size
+        g, weight = np.ones_like(x), rng.standard_normal((16, 16, 3, 3)).astype(np.float32)
+        truth = results_of_torch(*(torch.tensor(a).double() for a in (g, x, weight)))[0]
+        found = ours_of(g, x, weight)[0], results_of_torch(*map(torch.tensor, (g, x, weight)))[0]
+        unseen = np.ones(truth.shape, np.bool_)
+        unseen[:, :, 16:19, 13:16] = False
+        errors = [f"{(np.abs(y - truth)[unseen] / truth[unseen].std()).max():.1e}" for y in found]
+        print(f"| {size:g} | {' | '.join(errors)} |")
 
 
 def results_of_torch(g: torch.Tensor, x: torch.Tensor, weight: torch.Tensor) -> list[np.ndarray]:

@@ -54,12 +54,11 @@ class Place {
 #endif
   }
 
-  // By the caller. The worker may then run on all cores the caller may, but this one.
+  // By the caller. The worker may then run on all cores it started with, but this one.
   void leave_to_caller(int here) {
 #ifdef EXTENSOR_HAS_AFFINITY
     if (core_.load(std::memory_order_relaxed) != here || here < 0) return;
-    cpu_set_t cores;
-    if (sched_getaffinity(0, sizeof cores, &cores) != 0) return;
+    cpu_set_t cores = cores_;
     CPU_CLR(here, &cores);
     if (CPU_COUNT(&cores) > 0 && pthread_setaffinity_np(thread_, sizeof cores, &cores) == 0)
       core_.store(-1, std::memory_order_relaxed);
@@ -76,10 +75,19 @@ class Place {
 #endif
   }
 
-  void set_thread(std::thread::native_handle_type thread) { thread_ = thread; }
+  // By the caller that started the worker, which may run where its caller may.
+  void set_thread(std::thread::native_handle_type thread) {
+    thread_ = thread;
+#ifdef EXTENSOR_HAS_AFFINITY
+    if (sched_getaffinity(0, sizeof cores_, &cores_) != 0) CPU_ZERO(&cores_);
+#endif
+  }
 
  private:
   std::thread::native_handle_type thread_{};
+#ifdef EXTENSOR_HAS_AFFINITY
+  cpu_set_t cores_;
+#endif
   std::atomic<int> core_{-1};
 };
 
@@ -110,8 +118,8 @@ class Pool {
     }
   }
 
-  // Whether there are workers, all of them looking for work. For the one who made the pool busy.
-  bool is_awake() const { return workers_ > 0 && sleeping_.load(std::memory_order_relaxed) == 0; }
+  // Whether that many workers are looking for work. For the one who made the pool busy.
+  bool has_awake(int64_t helpers) const { return workers_ - sleeping_.load(std::memory_order_relaxed) >= helpers; }
 
   std::atomic<bool> busy{false};
 
@@ -254,7 +262,7 @@ void detail::run_chunks(int64_t items, Chunks chunks, ChunkFunction function, vo
   if (threads == 1) return run_serially(items, chunks, function, context);
   Pool& shared = pool();
   if (shared.busy.exchange(true, std::memory_order_acquire)) return run_serially(items, chunks, function, context);
-  if (chunks.light && !shared.is_awake()) run_serially(items, chunks, function, context);
+  if (chunks.light && !shared.has_awake(std::min<int64_t>(threads, chunks.count) - 1)) run_serially(items, chunks, function, context);
   else shared.run(items, chunks, function, context, threads);
   shared.busy.store(false, std::memory_order_release);
 }

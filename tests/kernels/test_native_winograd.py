@@ -57,7 +57,7 @@ def test_sizes(images: int, inputs: int, outputs: int, height: int, width: int, 
         assert float(np.std(ours - theirs)) < 1.2e-6 * float(np.std(theirs))
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38, -2e31])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38, -2e31, 1e25, 1e6])
 @pytest.mark.parametrize("which", ["g", "x", "weight"])
 def test_what_the_transforms_cannot_hold_goes_where_it_goes_in_the_reference(
     value: float, which: str
@@ -76,11 +76,11 @@ def test_what_the_transforms_cannot_hold_goes_where_it_goes_in_the_reference(
         with np.errstate(all="ignore"):
             expected = [a.astype(np.float32) for a in results(*changed.values(), None, PLAIN, "reference")]
         for ours, theirs in zip(found, expected):
-            large = np.abs(theirs) > 1e10
+            large = np.abs(theirs) > 100
             np.testing.assert_array_equal(np.isnan(ours), np.isnan(theirs))
-            np.testing.assert_allclose(ours[large], theirs[large], rtol=1e-5)
+            np.testing.assert_allclose(ours[large], theirs[large], rtol=1e-5, atol=1e-6 * np.abs(value))
             rest = ~large & ~np.isnan(theirs)
-            np.testing.assert_allclose(ours[rest], theirs[rest], rtol=0, atol=2e-4)
+            np.testing.assert_allclose(ours[rest], theirs[rest], rtol=1e-5, atol=2e-4)
         if which != "weight":  # other images keep their bits
             there = 1 if which == "g" else 0
             others = np.arange(6) != position // arrays[which][0].size
@@ -97,7 +97,32 @@ def test_small_and_large_magnitudes_keep_their_digits() -> None:
             np.testing.assert_allclose(ours, theirs, rtol=0, atol=1.5e-5 * float(np.std(theirs)))
 
 
-def test_an_image_gives_the_same_bits_in_every_batch() -> None:
+def test_what_overflows_on_the_way_does_not_in_the_result() -> None:
+    rng = np.random.default_rng(9)
+    g, x, weight = draw(rng, 3, 16, 12, 12), draw(rng, 3, 16, 12, 12), draw(rng, 16, 16, 3, 3)
+    for scales in ((1, 1e29, 2e7), (1e29, 1, 2e7), (2e6, 1e29, 1)):
+        arrays = [a * np.float32(scale) for a, scale in zip((g, x, weight), scales)]
+        found = results(*arrays, None, PLAIN, "native")
+        for ours, theirs in zip(found, results(*arrays, None, PLAIN, "reference")):
+            assert np.abs(theirs).max() < 3e38
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=1.5e-5 * float(np.std(theirs)))
+
+
+def test_the_method_is_used() -> None:
+    """An image with an inf is convolved directly, and where the inf is not seen the two methods round differently."""
+    rng = np.random.default_rng(10)
+    x, weight = draw(rng, 1, 16, 16, 16), draw(rng, 16, 16, 3, 3)
+    spoilt = x.copy()
+    spoilt[0, 0, 0, 0] = np.inf
+    by_winograd, direct = (
+        KERNELS["conv2d"].native(a, weight, None, *PLAIN)[..., 2:, 2:] for a in (x, spoilt)
+    )
+    assert np.isfinite(direct).all()
+    assert (by_winograd != direct).any()
+    np.testing.assert_allclose(by_winograd, direct, rtol=0, atol=2e-4)
+
+
+def test_an_image_gives_the_same_bits_in_batches_that_take_the_same_method() -> None:
     rng = np.random.default_rng(7)
     x, weight = draw(rng, 9, 32, 10, 10), draw(rng, 32, 32, 3, 3)
     whole = KERNELS["conv2d"].native(x, weight, None, *PLAIN)

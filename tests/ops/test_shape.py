@@ -174,3 +174,13 @@ def test_a_gradient_has_the_dtype_of_its_input(dtype):
         backward = getattr(et, f"{name}_backward")
         assert backward(arrived, x).dtype == dtype
         assert backward(arrived, x.shape).dtype == et.float64
+
+
+def test_the_shape_of_reshape_is_given_by_numbers() -> None:
+    """A tensor among them stands for its elements, whatever its dtype, and not for its shape."""
+    for dtype in (np.int32, np.int64):
+        x = et.tensor(np.array([5, 6], dtype))
+        assert et.reshape(x, et.tensor(np.array([2, 1], dtype))).shape == (2, 1)
+    for shape in (et.ones((6, 1)), et.ones((2,))):
+        with pytest.raises(TypeError, match=r"\[reshape\] shape must be"):
+            et.reshape(et.ones((2, 3)), shape)

@@ -157,12 +157,13 @@ bool is_shape(PyObject* value) {
   return true;
 }
 
-// What a kernel gets for a tensor of which it needs the shape alone: of the dtype of the gradient, and not recorded. A new
-// reference; nullptr without an error set: in doubt.
-PyObject* made_shape(PyObject* value, const Tensor* grad) {
+// What a kernel gets for a shape, and in a backward for a tensor of which it needs the shape alone: of the dtype of the
+// gradient, and not recorded. In a forward a tensor would stand for its elements. A new reference; nullptr without an
+// error set: in doubt.
+PyObject* made_shape(const Op* op, PyObject* value, const Tensor* grad) {
   if (value == nullptr || grad == nullptr) return nullptr;
   if (PyTuple_CheckExact(value)) return is_shape(value) ? Py_NewRef(value) : nullptr;
-  if (!PyObject_TypeCheck(value, tensor_base)) return nullptr;
+  if (op->records || !PyObject_TypeCheck(value, tensor_base)) return nullptr;
   auto* tensor = reinterpret_cast<Tensor*>(value);
   auto* array = reinterpret_cast<PyArrayObject*>(tensor->array);
   const bool alike = dtype_of(array) == dtype_of(reinterpret_cast<PyArrayObject*>(grad->array));
@@ -235,7 +236,7 @@ PyObject* call_directly(Op* op, PyObject* const* args, Py_ssize_t count, PyObjec
   for (; made < total; ++made) {
     PyObject* plain = PyTuple_GET_ITEM(op->plain, made);
     const bool is_shape = plain == reinterpret_cast<PyObject*>(&PyTuple_Type);
-    values[made] = is_shape ? made_shape(given[made], operands.tensors[0]) : made_attribute(given[made], plain, ndim);
+    values[made] = is_shape ? made_shape(op, given[made], operands.tensors[0]) : made_attribute(given[made], plain, ndim);
     if (values[made] == nullptr) break;
     if (is_shape) ndim = static_cast<int>(PyTuple_GET_SIZE(values[made]));
   }

@@ -1,7 +1,8 @@
 // Convolutions with kernels of 3 x 3 and stride 1 by Winograd's method: a quarter of the multiplications.
 //
-// Each function says whether it did the work. It does not when the shape does not suit it, or when a value is not finite
-// or so large that the transforms could overflow; the direct convolution then gives what IEEE arithmetic gives.
+// Each function says whether it did the work. It does not when the shape does not suit it. Where a result is not finite,
+// because of a value that is not or of an overflow on the way, or where one value dwarfs the others, the direct
+// convolution gives what IEEE arithmetic gives.
 #pragma once
 
 #include "kernels/conv/maps.hpp"

@@ -5,7 +5,7 @@
 //      a. copy what its units see, channels into lanes; transform it: for each point a matrix [tiles, inputs]
 //      b. for each point: products[tiles, outputs] = tiles @ weight
 //      c. transform the products to outputs, add the bias; copy them to where they belong, pixels into lanes
-//   3. images that hold a value that is not finite, or too large, are convolved again, directly
+//   3. images with a result that is not finite, or with pixels of very different sizes, are convolved again, directly
 //
 // An element of the output is always the same chain of operations, so the bits do not depend on how the work is cut.
 // Compiled once per instruction set.
@@ -23,18 +23,11 @@ constexpr int64_t least_tiles = 24;
 // Longer sums over channels are made of pieces.
 constexpr int64_t longest_chain = 32;
 
-// Three neighbouring positions, forwards or backwards, one output after the other.
-bool suits(const ConvAxis& axis) {
-  return axis.step == 1 && axis.out_step == 1 && axis.taps == winograd_taps && axis.shift[1] - axis.shift[0] == axis.shift[2] - axis.shift[1] &&
-         (axis.shift[1] - axis.shift[0] == 1 || axis.shift[1] - axis.shift[0] == -1);
-}
-
-// weight[point, input, output], in lanes of outputs; computed in float64 and rounded once. False if a value is not
-// finite or too large.
-bool transform_weight(const ConvMap<float>& m, int64_t outputs, int64_t distance, float* to) {
+// weight[point, input, output], in lanes of outputs; computed in float64 and rounded once.
+Spread transform_weight(const ConvMap<float>& m, int64_t outputs, int64_t distance, float* to) {
   constexpr int lanes = Floats::lanes, half = Doubles::lanes;
   const int64_t first_row = least_shift(m.rows), first_column = least_shift(m.columns);
-  Floats suspicion(0.0);
+  Spread spread;
   for (int64_t c = 0; c < m.inputs; ++c) {  // 36 places are written to at a time: each is to go forward steadily
     for (int64_t o = 0; o < outputs; o += lanes) {
       const int64_t count = min_of(lanes, m.outputs - o);
@@ -45,7 +38,7 @@ bool transform_weight(const ConvMap<float>& m, int64_t outputs, int64_t distance
           float lane[lanes] = {};
           for (int64_t i = 0; i < count; ++i) lane[i] = from[i * m.weight_output];
           const Floats tap = load(lane);
-          suspicion = add_suspicion(suspicion, tap);
+          spread.add(tap, lanes_below<float>(int(count)));
           const int64_t row = m.rows.shift[p] - first_row, column = m.columns.shift[q] - first_column;
           taps[0][row][column] = widen_low(tap);
           taps[1][row][column] = widen_high(tap);
@@ -61,15 +54,16 @@ bool transform_weight(const ConvMap<float>& m, int64_t outputs, int64_t distance
       }
     }
   }
-  return !any(isnan(suspicion));
+  return spread;
 }
 
-// pixels[vector of outputs, row, column, lane] of a unit, from the products of its tiles.
-void transform_back(const TilePlan& plan, const float* products, int64_t outputs, int64_t distance, const float* bias, float* pixels) {
+// pixels[vector of outputs, row, column, lane] of a unit, from the products of its tiles. Whether all are finite.
+bool transform_back(const TilePlan& plan, const float* products, int64_t outputs, int64_t distance, const float* bias, float* pixels) {
   constexpr int lanes = Floats::lanes;
   const int64_t width = plan.across * winograd_outputs;
+  Floats suspicion(0.0);
   for (int64_t o = 0; o < outputs; o += lanes) {
-    const Floats added = bias ? load(bias + o) : Floats(0.0);
+    const Floats added = load(bias + o);
     for (int64_t tile = 0; tile < plan.unit_tiles; ++tile) {
       Floats points[winograd_points][winograd_points], square[winograd_outputs][winograd_outputs];
       const float* from = products + tile * outputs + o;
@@ -77,11 +71,17 @@ void transform_back(const TilePlan& plan, const float* products, int64_t outputs
         for (int j = 0; j < winograd_points; ++j, from += distance) points[i][j] = load(from);
       transform_square(points, square, ProductTransform());
       float* to = pixels + (tile / plan.across * winograd_outputs * width + tile % plan.across * winograd_outputs) * lanes;
-      for (int i = 0; i < winograd_outputs; ++i)
-        for (int j = 0; j < winograd_outputs; ++j) store(to + (i * width + j) * lanes, square[i][j] + added);
+      for (int i = 0; i < winograd_outputs; ++i) {
+        for (int j = 0; j < winograd_outputs; ++j) {
+          const Floats pixel = square[i][j] + added;
+          suspicion = add_suspicion(suspicion, pixel);
+          store(to + (i * width + j) * lanes, pixel);
+        }
+      }
     }
     pixels += plan.unit_tiles * winograd_outputs * winograd_outputs * lanes;
   }
+  return !any(isnan(suspicion));
 }
 
 // The pixels of a unit to out[output, first_row.., :].
@@ -109,13 +109,13 @@ void store_unit(const TilePlan& plan, int64_t unit, const float* pixels, int64_t
 }
 
 bool winograd_map(const ConvMap<float>& m) {
-  if (!suits(m.rows) || !suits(m.columns) || m.groups != 1 || m.images == 0) return false;
-  if (!pays(m.images, m.inputs, m.outputs, m.rows.count, m.columns.count)) return false;
-  const int64_t inputs = whole_vectors(m.inputs), outputs = whole_vectors(m.outputs);
+  if (!winograd_pays(m)) return false;
+  const int64_t inputs = whole_vectors<float>(m.inputs), outputs = whole_vectors<float>(m.outputs);
   const TilePlan plan(m.images, m.rows.count, m.columns.count, inputs + outputs, least_tiles);
   const int64_t weight_distance = point_distance(m.inputs, outputs);
   Scratch<float> weight(winograd_products * weight_distance);
-  if (!transform_weight(m, outputs, weight_distance, weight.data())) return false;
+  if (weight.data() == nullptr) return false;
+  if (transform_weight(m, outputs, weight_distance, weight.data()).is_wide()) return false;
   Scratch<float> bias(outputs);
   for (int64_t o = 0; o < outputs; ++o) bias.data()[o] = m.bias && o < m.outputs ? m.bias[o] : 0;
 
@@ -136,8 +136,8 @@ bool winograd_map(const ConvMap<float>& m) {
       for (int64_t unit = first; unit < stop; ++unit) {
         Region part = region;
         part.first_row = plan.first_row(unit) + least_shift(m.rows);
-        fine.data()[unit] = copy_region(m.source + plan.image(unit) * source_image, m.inputs, m.rows.source,
-                                        m.columns.source, part, pixels.data());
+        fine.data()[unit] = !copy_region(m.source + plan.image(unit) * source_image, m.inputs, m.rows.source, m.columns.source,
+                                         part, pixels.data()).is_wide();
         transform_tiles<6>(plan, region, inputs, pixels.data(), seen_distance,
                            seen.data() + (unit - first) * plan.unit_tiles * inputs, InputTransform());
       }
@@ -154,8 +154,8 @@ bool winograd_map(const ConvMap<float>& m) {
         }
       }
       for (int64_t unit = first; unit < stop; ++unit) {
-        transform_back(plan, products.data() + (unit - first) * plan.unit_tiles * outputs, outputs, product_distance,
-                       bias.data(), pixels.data());
+        fine.data()[unit] &= transform_back(plan, products.data() + (unit - first) * plan.unit_tiles * outputs, outputs,
+                                           product_distance, bias.data(), pixels.data());
         store_unit(plan, unit, pixels.data(), m.outputs, m.out + plan.image(unit) * m.outputs * plane, plane);
       }
     }
@@ -167,6 +167,7 @@ bool winograd_map(const ConvMap<float>& m) {
     image.source += plan.image(unit) * source_image;
     image.out += plan.image(unit) * m.outputs * plane;
     conv_table().map32(image);
+    unit = (plan.image(unit) + 1) * plan.bands - 1;  // on with the next image
   }
   return true;
 }

@@ -45,7 +45,8 @@ EXTENSOR_INLINE void multiply_point_tile(const PointProduct& x, const Finish& fi
 constexpr int sums_in_registers = vector_bytes == 64 ? 24 : 12;
 
 // C[rows, columns], tile by tile; `finish(row, column, sums)` takes each vector of it. Rows and columns beyond the last
-// ones must be readable up to the next multiple of four and of a vector.
+// ones must be readable up to the next multiple of four and of a vector; a tile of
+// six rows reads up to two more, whose sums nobody takes.
 template <bool Together, class Finish>
 void multiply_point(const PointProduct& x, int64_t rows, int64_t columns, const Finish& finish) {
   constexpr int lanes = Floats::lanes;

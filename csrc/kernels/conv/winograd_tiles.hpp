@@ -11,12 +11,54 @@ namespace extensor::EXTENSOR_ISA {
 // Transformed tiles of a block stay in the second-level cache.
 constexpr int64_t block_bytes = vector_bytes == 64 ? 640 * 1024 : 320 * 1024;
 
-// Larger inputs could overflow in a transform.
-constexpr double largest_input = 1e30;
+// Zero as long as every value added is finite, then nan.
+template <class T>
+EXTENSOR_INLINE Vec<T> add_suspicion(Vec<T> suspicion, Vec<T> value) {
+  return fma(value, Vec<T>(0.0), suspicion);
+}
 
-// Zero as long as every value added is finite and not too large, then nan.
-EXTENSOR_INLINE Floats add_suspicion(Floats suspicion, Floats value) {
-  return fma(value * (3.4e38 / largest_input), Floats(0.0), suspicion);
+// How far the sizes of some values lie apart. A transform mixes its inputs: each result has rounding errors of the size of
+// the largest of them, also where the plain sum would not see it.
+struct Spread {
+  static constexpr double widest = 256;  // largest over mean
+  Floats largest{0.0}, total{0.0};
+  int64_t count = 0;
+
+  EXTENSOR_INLINE void add(Floats value, Mask<float> existing) {
+    value = keep(existing, value);
+    largest = at_least(largest, abs(value));
+    total = total + abs(value);
+    count += Floats::lanes;
+  }
+  bool is_wide() const {
+    double most = 0, sum = 0;
+    for (int lane = 0; lane < Floats::lanes; ++lane) {
+      most = most > double(largest.v[lane]) ? most : double(largest.v[lane]);
+      sum += double(total.v[lane]);
+    }
+    return most * double(count) > widest * sum;
+  }
+};
+
+// Rough time of one tile: 36 multiplications for every pair of channels, and the transforms and copies of each channel.
+inline double winograd_ns(int64_t inputs, int64_t outputs) {
+  return 0.72 * double(inputs * outputs) + 8 * double(whole_vectors<float>(inputs) + whole_vectors<float>(outputs));
+}
+
+// Whether three neighbouring positions are seen, forwards or backwards, one output after the other.
+inline bool suits_winograd(const ConvAxis& axis) {
+  if (axis.step != 1 || axis.out_step != 1 || axis.taps != winograd_taps) return false;
+  const int64_t distance = axis.shift[1] - axis.shift[0];
+  return (distance == 1 || distance == -1) && axis.shift[2] - axis.shift[1] == distance;
+}
+
+// The direct method takes 9 multiplications per pixel and pair of channels; this one also transforms a kernel for each pair.
+template <class Map>
+bool winograd_pays(const Map& m) {
+  if (m.images == 0 || m.groups != 1 || !suits_winograd(m.rows) || !suits_winograd(m.columns)) return false;
+  const int64_t tiles = m.images * ceil_div(m.rows.count, winograd_outputs) * ceil_div(m.columns.count, winograd_outputs);
+  const double pairs = double(m.inputs * m.outputs), pixels = double(m.images * m.rows.count * m.columns.count);
+  return winograd_ns(m.inputs, m.outputs) * double(tiles) + 6 * pairs < 0.22 * pairs * pixels;
 }
 
 // Outputs are covered by tiles of 4 x 4. A unit is a band of rows of tiles of one image, a block some units.
@@ -47,9 +89,8 @@ struct TilePlan {
   int64_t unit_rows(int64_t unit) const { return min_of(band * winograd_outputs, rows - first_row(unit)); }
 };
 
-inline int64_t whole_vectors(int64_t channels) { return ceil_div(channels, Floats::lanes) * Floats::lanes; }
-
-// Distance of the values at two points: not a power of two, so that they do not fall on the same places of the cache.
+// Distance of the values at two points: not a power of two, so that they do not fall on the same places of the cache. What is
+// behind the last tile is also room for the products, which read whole register tiles.
 inline int64_t point_distance(int64_t tiles, int64_t channels) { return tiles * channels + 16; }
 
 // A region of an image, channels in the lanes:
@@ -59,14 +100,14 @@ struct Region {
   int64_t size() const { return rows * columns * Floats::lanes; }  // of one vector of channels
 };
 
-inline Floats copy_pixels(const float* const* channels, int64_t count, float* to, Floats suspicion) {
+inline void copy_pixels(const float* const* channels, int64_t count, float* to, Mask<float> existing, Spread& spread) {
   constexpr int lanes = Floats::lanes, strip = part_lanes<float>;
   const auto copy_strip = [&](int64_t first) EXTENSOR_INLINE_LAMBDA {
     Floats pixels[strip];
     load_transposed(channels, first, pixels);
     for (int i = 0; i < strip; ++i) {
       store(to + (first + i) * lanes, pixels[i]);
-      suspicion = add_suspicion(suspicion, pixels[i]);
+      spread.add(pixels[i], existing);
     }
   };
   int64_t p = 0;
@@ -76,16 +117,14 @@ inline Floats copy_pixels(const float* const* channels, int64_t count, float* to
   } else {
     for (; p < count; ++p) {
       for (int lane = 0; lane < lanes; ++lane) to[p * lanes + lane] = channels[lane][p];
-      suspicion = add_suspicion(suspicion, load(to + p * lanes));
+      spread.add(load(to + p * lanes), existing);
     }
   }
-  return suspicion;
 }
 
-// False if a value is not finite or too large.
-inline bool copy_region(const float* source, int64_t channels, int64_t height, int64_t width, const Region& region, float* to) {
+inline Spread copy_region(const float* source, int64_t channels, int64_t height, int64_t width, const Region& region, float* to) {
   constexpr int lanes = Floats::lanes;
-  Floats suspicion(0.0);
+  Spread spread;
   const int64_t left = min_of(region.columns, max_of(0, -region.first_column)), skipped = max_of(0, region.first_column);
   const int64_t count = max_of(0, min_of(region.columns - left, width - skipped));
   const int64_t right = region.columns - left - count;
@@ -100,11 +139,11 @@ inline bool copy_region(const float* source, int64_t channels, int64_t height, i
       for (int lane = 0; lane < lanes; ++lane)
         from[lane] = source + (min_of(c + lane, channels - 1) * height + row) * width + skipped;
       if (left > 0) std::memset(to, 0, size_t(left * lanes) * sizeof(float));
-      suspicion = copy_pixels(from, count, to + left * lanes, suspicion);
+      copy_pixels(from, count, to + left * lanes, lanes_below<float>(int(min_of(lanes, channels - c))), spread);
       if (right > 0) std::memset(to + (left + count) * lanes, 0, size_t(right * lanes) * sizeof(float));
     }
   }
-  return !any(isnan(suspicion));
+  return spread;
 }
 
 // transformed[point, tile, channel] of every tile of a unit: 6 x 6 pixels that overlap by two, Size == 6, or the 4 x 4

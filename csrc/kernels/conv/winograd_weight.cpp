@@ -6,6 +6,7 @@
 //   2. for each block: copy the gradients and what they see, channels into lanes; transform both; for each point
 //        sums[outputs, inputs] += grad[tiles, outputs].T @ seen[tiles, inputs]
 //   3. the slices are added in order, and transformed to the elements of the kernel
+//   4. if one of these is not finite, or an image has pixels of very different sizes, the direct method computes them all
 //
 // Where the cuts are depends on the sizes alone, so the bits do not depend on the threads.
 // Compiled once per instruction set.
@@ -13,22 +14,25 @@
 
 #include "core/threads.hpp"
 #include "kernels/conv/winograd_products.hpp"
+#include "kernels/conv/winograd_tiles.hpp"
 
 namespace extensor::EXTENSOR_ISA {
 namespace {
 
-// A slice has work enough to outweigh its sums.
-constexpr int64_t most_slices = 8, slice_tiles = 128;
+// A slice has work enough to outweigh its sums, and all sums together stay small beside the images.
+constexpr int64_t most_slices = 8, slice_tiles = 128, sums_bytes = 64 << 20;
 // Tiles that one pass over the sums is to serve.
 constexpr int64_t least_tiles = 64;
-
-bool suits(const ConvAxis& axis) {
-  return axis.step == 1 && axis.taps == winograd_taps && axis.shift[1] - axis.shift[0] == 1 && axis.shift[2] - axis.shift[1] == 1;
-}
 
 EXTENSOR_INLINE void store_widened(double* to, Floats value) {
   store(to, widen_low(value));
   store(to + Doubles::lanes, widen_high(value));
+}
+
+bool are_finite(const float* values, int64_t count) {
+  Floats suspicion(0.0);
+  for (int64_t i = 0; i < count; i += Floats::lanes) suspicion = add_suspicion(suspicion, load_first(values + i, count - i));
+  return !any(isnan(suspicion));
 }
 
 // out[o, c, 3, 3] for a vector of inputs, from the sums of all slices.
@@ -55,9 +59,8 @@ void transform_sums(const double* sums, int64_t slices, int64_t slice_size, int6
 }  // namespace
 
 bool winograd_weight_gradient(const ConvWeightMap<float>& m) {
-  if (!suits(m.rows) || !suits(m.columns) || m.groups != 1 || m.images == 0) return false;
-  if (!pays(m.images, m.inputs, m.outputs, m.rows.count, m.columns.count)) return false;
-  const int64_t inputs = whole_vectors(m.inputs), outputs = whole_vectors(m.outputs);
+  if (!winograd_pays(m)) return false;
+  const int64_t inputs = whole_vectors<float>(m.inputs), outputs = whole_vectors<float>(m.outputs);
   const TilePlan plan(m.images, m.rows.count, m.columns.count, inputs + outputs, least_tiles);
   const int64_t tiles = plan.together * plan.unit_tiles;
   const int64_t seen_distance = point_distance(tiles, inputs), grad_distance = point_distance(tiles, outputs);
@@ -67,10 +70,12 @@ bool winograd_weight_gradient(const ConvWeightMap<float>& m) {
   const int64_t source_image = m.inputs * m.rows.source * m.columns.source, grad_image = m.outputs * plan.rows * plan.columns;
 
   const int64_t distance = m.outputs * inputs, size = winograd_products * distance;
-  const int64_t wanted = min_of(most_slices, max_of(1, plan.units * plan.unit_tiles / slice_tiles));
+  const int64_t wanted = max_of(1, min_of(min_of(most_slices, plan.units * plan.unit_tiles / slice_tiles),
+                                          sums_bytes / (size * int64_t(sizeof(double)))));
   const int64_t slice_blocks = ceil_div(plan.blocks, min_of(wanted, plan.blocks)), slices = ceil_div(plan.blocks, slice_blocks);
   Scratch<double> sums(slices * size);
   Scratch<uint8_t> fine(slices);
+  if (sums.data() == nullptr) return false;
   const double ns = winograd_ns(m.inputs, m.outputs) * double(tiles * slice_blocks);
   parallel_for(slices, ns, [&](int64_t begin, int64_t end) {
     Scratch<float> pixels(room), seen(winograd_products * seen_distance), grad(winograd_products * grad_distance);
@@ -78,18 +83,19 @@ bool winograd_weight_gradient(const ConvWeightMap<float>& m) {
       double* const total = sums.data() + slice * size;
       bool all_fine = true;
       const int64_t first_block = slice * slice_blocks, last_block = min_of(plan.blocks, first_block + slice_blocks);
-      for (int64_t block = first_block; block < last_block && all_fine; ++block) {
+      for (int64_t block = first_block; block < last_block; ++block) {
         const int64_t first = block * plan.together, stop = min_of(plan.units, first + plan.together);
         for (int64_t unit = first; unit < stop; ++unit) {
           const int64_t tile = (unit - first) * plan.unit_tiles;
           Region part = seen_region;
           part.first_row = plan.first_row(unit) + m.rows.shift[0];
-          all_fine &= copy_region(m.source + plan.image(unit) * source_image, m.inputs, m.rows.source, m.columns.source,
-                                  part, pixels.data());
+          all_fine &= !copy_region(m.source + plan.image(unit) * source_image, m.inputs, m.rows.source, m.columns.source, part,
+                                   pixels.data()).is_wide();
           transform_tiles<6>(plan, part, inputs, pixels.data(), seen_distance, seen.data() + tile * inputs, InputTransform());
           part = grad_region;
           part.first_row = plan.first_row(unit);
-          all_fine &= copy_region(m.grad + plan.image(unit) * grad_image, m.outputs, plan.rows, plan.columns, part, pixels.data());
+          all_fine &= !copy_region(m.grad + plan.image(unit) * grad_image, m.outputs, plan.rows, plan.columns, part,
+                                   pixels.data()).is_wide();
           transform_tiles<4>(plan, part, outputs, pixels.data(), grad_distance, grad.data() + tile * outputs, TapTransform());
         }
         for (int point = 0; point < winograd_products; ++point) {
@@ -115,7 +121,7 @@ bool winograd_weight_gradient(const ConvWeightMap<float>& m) {
       for (int64_t c = 0; c < m.inputs; c += lanes)
         transform_sums(sums.data() + o * inputs + c, slices, size, distance, min_of(lanes, m.inputs - c), m.out + (o * m.inputs + c) * 9);
   });
-  return true;
+  return are_finite(m.out, m.outputs * m.inputs * 9);
 }
 
 }  // namespace extensor::EXTENSOR_ISA

@@ -14,7 +14,7 @@ from ..graph import needs_grad
 from ..tensor import ExTensor, Shape, asarray
 
 Scalar = (bool, int, float)
-_INTS = frozenset({int})
+INTS = frozenset({int})
 
 
 def as_tensor(function: str, name: str, value: Any) -> ExTensor:
@@ -126,7 +126,7 @@ def as_bool(function: str, name: str, value: Any) -> bool:
 
 def as_ints(function: str, name: str, value: Any) -> tuple[int, ...]:
     """An int, or a sequence of ints."""
-    if type(value) is tuple and _INTS.issuperset(map(type, value)):
+    if type(value) is tuple and INTS.issuperset(map(type, value)):
         return value
     if isinstance(value, (str, bytes)):
         raise TypeError(f"[{function}] {name} must be an int or a sequence of ints, got {describe(value)}")

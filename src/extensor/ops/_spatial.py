@@ -8,14 +8,13 @@ from typing import Any, TypeVar
 
 from ..errors import describe
 from ..tensor import Shape
-from ._checks import as_ints
+from ._checks import INTS, as_ints
 
 Pair = tuple[int, int]
 Padding = tuple[int, int, int, int]
 Found = TypeVar("Found")
 
 _PLAIN = {int, bool, str, type(None), tuple}
-_INTS = {int}
 
 
 def remembered(check: Callable[..., Found]) -> Callable[..., Found]:
@@ -28,7 +27,7 @@ def remembered(check: Callable[..., Found]) -> Callable[..., Found]:
     @wraps(check)
     def call(*args: Any) -> Found:
         plain = _PLAIN.issuperset(map(type, args)) and all(
-            _INTS.issuperset(map(type, value)) for value in args if type(value) is tuple
+            INTS.issuperset(map(type, value)) for value in args if type(value) is tuple
         )
         return (known if plain else check)(*args)
 

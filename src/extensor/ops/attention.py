@@ -277,7 +277,7 @@ def _self_attention_formula(g: Any, x: Any, num_heads: int = 1, causal: bool = F
 
     q, k, v = map(apart, split(x, 3, -1))
     grads = scaled_dot_product_attention_backward(apart(g), q, k, v, causal=causal)
-    return concatenate([grad.swapaxes(1, 2).reshape(g.shape) for grad in grads[:3] if grad is not None], -1)
+    return concatenate([grad.swapaxes(1, 2).reshape(g.shape) for grad in grads[:3]], -1)  # type: ignore[union-attr]
 
 
 @fused(_self_attention_formula, plain=(..., ..., ANY_NUMBER, False))
