@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ..dispatch import kernel
-from .arithmetic import guarded
+from .arithmetic import guarded, rounded_once
 
 __all__ = [
     "exp", "exp_backward", "expm1", "expm1_backward", "log", "log_backward", "log1p", "log1p_backward",
@@ -67,7 +67,7 @@ def log2_backward(g, x, eps):
 
 @kernel
 def log10(x):
-    return np.log10(x)
+    return rounded_once(np.log10, x)
 
 
 @kernel
