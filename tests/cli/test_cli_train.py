@@ -84,6 +84,36 @@ def test_a_table_of_ones_own(tmp_path, kind):
     assert ("accuracy 9" in predicted.output or "accuracy 100" in predicted.output) == (kind == "classes")
 
 
+def test_resume_goes_on_with_the_same_data_and_with_no_other(tmp_path):
+    rng = np.random.default_rng(1)
+    table, other, run = tmp_path / "table.csv", tmp_path / "other.csv", tmp_path / "run"
+
+    def write(path, scale):
+        rows = [f"{scale * a},{b},{3 * a + b}" for a, b in rng.normal(size=(100, 2)).tolist()]
+        path.write_text("\n".join(["a,b,target", *rows]))
+
+    write(table, 1), write(other, 1000)
+    assert call("train", "mlp", "--data", table, "--epochs", "2", "--out", run).exit_code == 0
+    weights = (run / "model.safetensors").read_bytes()
+    for options, what in (
+        (("--data", other), "another data"),
+        (("--seed", "3"), "another seed (0, now 3)"),
+        (("--target", "a"), "another table"),
+    ):
+        refused = call("train", "mlp", *options, "--epochs", "4", "--out", run, "--resume")
+        assert refused.exit_code == 1
+        assert what in refused.output
+        assert "--out names a new folder" in refused.output
+    kept = table.read_text()
+    write(table, 7)  # the same place, but not what was there
+    assert "another table" in call("train", "mlp", "--epochs", "4", "--out", run, "--resume").output
+    assert (run / "model.safetensors").read_bytes() == weights
+    table.write_text(kept)
+    again = call("train", "mlp", "--epochs", "4", "--out", run, "--resume")  # config.json knows the data
+    assert again.exit_code == 0, again.output
+    assert (run / "model.safetensors").read_bytes() != weights
+
+
 @pytest.mark.parametrize("recipe", ["chargpt", "lstm"])
 def test_language_models_learn_and_write(tmp_path, recipe):
     (tmp_path / "text.txt").write_text("the quick brown fox jumps over the lazy dog. " * 60)
@@ -98,6 +128,9 @@ def test_language_models_learn_and_write(tmp_path, recipe):
     assert call("sample", run, "--tokens", "20", "--prompt", "the ", "--seed", "1").output == first.output
     assert "use extensor sample" in call("predict", run).output
     assert call("sample", run, "--prompt", "Ω").exit_code == 1
+    hot = call("sample", run, "--temperature", "nan")
+    assert hot.exit_code == 2
+    assert "--temperature" in hot.output
 
 
 @pytest.mark.parametrize(

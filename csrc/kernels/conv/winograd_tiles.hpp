@@ -52,12 +52,16 @@ inline bool suits_winograd(const ConvAxis& axis) {
   return (distance == 1 || distance == -1) && axis.shift[2] - axis.shift[1] == distance;
 }
 
+// Of convolutions that take less than a tenth of a millisecond, digits count for more than time.
+constexpr double winograd_least_products = 4e6;
+
 // The direct method takes 9 multiplications per pixel and pair of channels; this one also transforms a kernel for each pair.
 template <class Map>
 bool winograd_pays(const Map& m) {
   if (m.images == 0 || m.groups != 1 || !suits_winograd(m.rows) || !suits_winograd(m.columns)) return false;
   const int64_t tiles = m.images * ceil_div(m.rows.count, winograd_outputs) * ceil_div(m.columns.count, winograd_outputs);
   const double pairs = double(m.inputs * m.outputs), pixels = double(m.images * m.rows.count * m.columns.count);
+  if (9 * pairs * pixels < winograd_least_products) return false;
   return winograd_ns(m.inputs, m.outputs) * double(tiles) + 6 * pairs < 0.22 * pairs * pixels;
 }
 

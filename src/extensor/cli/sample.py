@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import click
@@ -49,6 +50,12 @@ def command(run: Path, tokens: int, prompt: str, temperature: float, seed: int) 
       extensor sample runs/chargpt
       extensor sample runs/chargpt --prompt "ROMEO:" --temperature 0.6
     """
+    if math.isnan(temperature):
+        raise click.BadParameter(
+            "nan is no temperature; 1 leaves the probabilities as they are", param_hint="--temperature"
+        )
+    if math.isnan(temperature):
+        raise click.BadParameter("it must be a number above 0, got nan", param_hint="--temperature")
     config, model = open_run(run)
     if "vocabulary" not in config:
         raise click.ClickException(f"{run} holds no language model; use extensor predict {run}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from ..testing.verifier import library_subjects
 from ..testing.verifier import verify as verify_pairs
 from ..train import FolderInUseError, Trainer
 from ..train.recipes import RECIPES, Setup
+from ..train.runs import read_config
 
 __all__ = ["command", "make_trainer", "set_up"]
 
@@ -112,8 +114,13 @@ def command(
     if epochs is None and steps is None:
         epochs, steps = chosen.epochs, chosen.steps
     try:
+        before = read_config(folder) if resume and (folder / "config.json").exists() else {}
+        if data is None and before.get("data"):
+            data = Path(before["data"])
         seed_layers(seed)
         setup = set_up(recipe, data, seed, epochs, steps, named)
+        if before:
+            _check_same_run(folder, before, {"recipe": recipe, **setup.config})
         for note in setup.notes:
             click.echo(note, err=True)
         history = make_trainer(setup, folder, recipe, tensorboard, epochs, steps).fit(
@@ -131,6 +138,25 @@ def command(
     if verify:
         _verify()
     _report(setup, folder)
+
+
+# What a run cannot change when it goes on: with other data, for instance, its scaling would no longer be right.
+_OF_A_RUN = ("recipe", "seed", "data", "classes", "table", "vocabulary", "length", "model")
+
+
+def _check_same_run(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    """ValueError if the options or the data are not those the run was started with."""
+    for name in _OF_A_RUN:
+        old, new = before.get(name), json.loads(json.dumps(now.get(name)))
+        if name == "data" and old and new and Path(old).resolve() == Path(new).resolve():
+            continue
+        if old != new:
+            short = not isinstance(old, (dict, list)) and len(f"{old}{new}") < 200
+            raise ValueError(
+                f"{folder} was started with another {name}"
+                + (f" ({old}, now {new})" if short else "")
+                + ": --resume goes on with the same options and data; for others, --out names a new folder"
+            )
 
 
 def set_up(

@@ -146,7 +146,7 @@ def conv2d(
 
     As in every library of neural networks the kernel is not flipped (a cross-correlation).
 
-    The native core computes float32 kernels of 3 x 3 with stride 1 by Winograd's method where that is faster. Its
+    Large float32 convolutions with kernels of 3 x 3 and stride 1 are computed by Winograd's method, which is faster. Its
     rounding errors, about 5e-7 of the size of the result, are a few times those of plain sums, and grow where a pixel
     is much larger than its neighbours. Images with a pixel more than 256 times as large as the mean, or with a result
     that is not finite, are summed plainly, and so is float64.
