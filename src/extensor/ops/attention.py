@@ -238,7 +238,8 @@ def _heads(function: str, x: ExTensor, num_heads: Any) -> int:
         raise ValueError(f"[{function}] num_heads must be at least 1, got {heads}")
     if x.ndim != 3 or x.shape[2] % (3 * heads):
         raise ValueError(
-            f"[{function}] x must have shape (N, T, 3 * num_heads * features), got {x.shape} for {heads} heads"
+            f"[{function}] x must have shape (N, T, 3 * num_heads * features), got {x.shape}"
+            + (f", whose {x.shape[2]} is no multiple of 3 * {heads}" if x.ndim == 3 else "")
         )
     return heads
 
