@@ -408,10 +408,8 @@ def _run_natively(op: Op, rule: Rule) -> None:
     ]
     kept = []
     for p in rule.parameters:
-        if p.keyword and not (
-            op.plain is not None and p.name in tensors
-        ):  # an option; at its default in a plain call
-            continue
+        if p.keyword and (op.plain is None or p.name not in tensors):
+            continue  # an option; at its default in a plain call
         if p.is_output:
             kept.append(("output", 0))
         elif p.name in tensors and not p.variadic:
