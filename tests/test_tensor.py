@@ -90,6 +90,16 @@ def test_numpy_is_a_read_only_view():
         np.array(x, dtype=np.float64, copy=False)
 
 
+def test_a_large_tensor_starts_at_a_cache_line():
+    x = np.arange(120_000, dtype=np.float32).reshape(300, 400)
+    for data in (x, x.T, x[:, ::2], et.asarray(x), x.astype(np.float64)):
+        made = et.tensor(data)
+        assert address(made) % 64 == 0
+        assert made.numpy().flags.c_contiguous
+        np.testing.assert_array_equal(made.numpy(), np.asarray(data))
+        assert not np.shares_memory(made.numpy(), x)
+
+
 def test_moves_are_views_and_copy_is_contiguous():
     x = et.tensor(np.arange(24.0).reshape(2, 3, 4))
     for moved in (x.T, x.mT, x[1:, ::-1], x.reshape(6, 4), et.permute(x, (1, 0, 2)), x.detach()):

@@ -448,6 +448,18 @@ def _to_numpy(function: str, data: Any, dtype: Any, copy: bool | None) -> np.nda
     return array if type(array) is np.ndarray else array.view(np.ndarray)
 
 
+def _fresh(array: np.ndarray) -> np.ndarray:
+    """A contiguous copy; a large one starts at a cache line, where NumPy's own lie across the lines."""
+    line = 64
+    if array.nbytes < 1 << 16:
+        return array.copy()
+    memory = np.empty(array.nbytes + line, np.uint8)
+    start = -memory.ctypes.data % line
+    copied = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copied[...] = array
+    return copied
+
+
 def _check_supported(function: str, dtype: np.dtype[Any]) -> None:
     if dtype not in SUPPORTED:
         raise TypeError(f"[{function}] data has dtype {dtype}, which is not a number type of ExTensor")
@@ -467,14 +479,14 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> ExTenso
         >>> et.tensor([1, 2.5])
         tensor([1. , 2.5], shape=(2,), dtype=float32)
     """
-    array = _to_numpy("tensor", data, dtype, copy=True)
+    array = _fresh(_to_numpy("tensor", data, dtype, copy=None))
     if not isinstance(requires_grad, (bool, np.bool_)):
         raise TypeError(f"[tensor] requires_grad must be True or False, got {describe(requires_grad)}")
     if requires_grad and array.dtype.kind in "biu":
         raise TypeError(
             f"[tensor] requires_grad needs a floating dtype, got {array.dtype}; pass dtype=extensor.float32"
         )
-    return ExTensor(np.ascontiguousarray(array).reshape(array.shape), bool(requires_grad))
+    return ExTensor(array, bool(requires_grad))
 
 
 def asarray(data: Any, dtype: Any = None) -> ExTensor:
