@@ -52,6 +52,11 @@ def test_every_option_explains_itself(command: str) -> None:
             assert "RANGE" not in (parameter.make_metavar(click.Context(found)) or "")
 
 
+def test_a_command_that_is_misspelt() -> None:
+    assert "No such command 'trian'; did you mean 'train'?" in call("trian").stderr
+    assert "No such command 'xyzzy'." in call("xyzzy").stderr
+
+
 def test_help_tells_the_exit_codes() -> None:
     shown = call("--help").output
     assert [line.split()[0] for line in shown.split("Exit codes:")[1].splitlines()[1:5]] == [

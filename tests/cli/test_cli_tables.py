@@ -93,6 +93,7 @@ def test_a_class_that_only_test_rows_have(tmp_path: Path) -> None:
     [
         (["mlp", "--data", "homes.csv"], 1, "too many to tell apart: id; leave the column out with ignore"),
         (["mlp", "--data", "homes.csv", "--target", "prize"], 1, "has no column 'prize'; it has id, town"),
+        (["mlp", "--data", "homes.csv", "--target", "prize"], 1, "; did you mean 'price'?"),
         (["mlp", "--target", "price"], 1, "only a table (.csv) has columns to name"),
         (["lenet", "--data", "homes.csv", "--target", "price"], 2, "lenet learns from none; use mlp"),
         (["lenet", "--data", "homes.csv"], 1, "nor, for mlp, a .csv file"),

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._spelling import did_you_mean
 from ..errors import describe
 from ._columns import MOST_VALUES, Column, Row, encode, read_numbers, survey, to_number
 from ._files import DamagedFileError, as_file, read_text
@@ -240,6 +241,7 @@ def _place(file: Path, argument: str, column: str | int, names: list[str]) -> in
         return column % len(names)
     raise ValueError(
         f"[read_csv] {argument}: {file} has no column {column!r}; it has {', '.join(names[:20])}"
+        + did_you_mean(column, names)
     )
 
 
