@@ -193,7 +193,10 @@ def _closing(history: Any, folder: Path) -> str:
         value = history.last(name)
         if value is not None and math.isfinite(value):
             parts.append(f"{label} {value:.2%}" if "accuracy" in name else f"{label} {value:.4f}")
-    return f"{', '.join(parts) or 'done'}; {history.steps} steps; kept in {folder}"
+    interrupted = history.stopped == "interrupted"
+    said = ", ".join(parts) or ("interrupted" if interrupted else "done")
+    further = "; the same command with --resume goes on" if interrupted else ""
+    return f"{said}; {history.steps} steps; kept in {folder}{further}"
 
 
 def _report(setup: Setup, folder: Path) -> None:
