@@ -46,7 +46,7 @@ Examples:
   extensor train lenet --resume          go on after a crash, to the same bits
 
 In a table, a column of words becomes one input for each of its words (100 at most), and an empty cell among numbers \
-counts as the mean of its column. A fifth of the rows is kept for testing.
+counts as the mean of its column, one among words as one more word. A fifth of the rows is kept for testing.
 
 Ctrl-C ends a run with a checkpoint and the exit code 130; a second one ends it at once.
 """

@@ -62,7 +62,7 @@ def read_csv(
     """A dataset from a CSV file.
 
     A column whose cells are mostly words is text: each of its values, 100 at most, becomes a column of 0 and 1, and
-    an empty cell is a value too. All other columns are numbers.
+    an empty cell is a value too, whose column is ``"city="``. All other columns are numbers.
 
     Args:
         path: the file, in UTF-8, gzipped or not.
