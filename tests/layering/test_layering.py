@@ -18,7 +18,7 @@ FLOORS = [
     {"dtypes"},
     {"tensor"},
     {"kernels"},
-    {"config", "graph"},
+    {"_plain_calls", "_rules", "config", "graph"},
     {"ops", "random"},
     {"autograd"},
     {"init", "models", "nn", "optim"},
