@@ -11,6 +11,7 @@ from mkdocs.structure.files import File, Files
 from site_pages.cards import CARDS, card_index, card_page
 from site_pages.catalogue import PAGES
 from site_pages.command_line import command_line_page
+from site_pages.links import to_pages
 from site_pages.measurements import PICTURES, RESULTS, measured
 from site_pages.reference import reference_index, reference_page
 
@@ -35,9 +36,8 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Links to example files become links to their pages; the performance page gets what was measured."""
-    up = "../" * page.file.src_uri.count("/")
-    markdown = re.sub(r"\]\((?:\.\./)+examples/(\w+)\.py\)", rf"]({up}examples/\1.md)", markdown)
+    """Links to sources become links to their pages; the performance page gets what was measured."""
+    markdown = to_pages(markdown, page.file.src_uri)
     return re.sub(r"<!-- measured: (.+?) -->", lambda match: measured(match[1]), markdown)
 
 

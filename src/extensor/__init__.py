@@ -6,6 +6,8 @@ import importlib as _importlib
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from . import init, random
+from ._habits import EXTENSOR as _EXTENSOR
+from ._habits import missing_from as _missing_from
 from .autograd import *
 from .config import *
 from .dtypes import *
@@ -140,6 +142,7 @@ if _TYPE_CHECKING:
     from .optim import clip_grad_norm, clip_grad_value, sgd_step
 else:
     # The upper floors load when they are first used; what they define at the top, with them.
+    _missing = _missing_from(__name__, _EXTENSOR)
     _LATER = dict.fromkeys(
         ("bench", "data", "models", "nn", "optim", "report", "sklearn", "testing", "train")
     )
@@ -147,7 +150,7 @@ else:
 
     def __getattr__(name: str) -> object:
         if name not in _LATER:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            _missing(name)
         home = _LATER[name]
         module = _importlib.import_module(f"{__name__}.{home or name}")
         return getattr(module, name) if home else module

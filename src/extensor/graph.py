@@ -26,25 +26,30 @@ formula (the same mathematics in differentiable functions) is recorded instead; 
 from __future__ import annotations
 
 import inspect
-import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol, TypeVar, overload
+from typing import Any, Protocol, TypeVar, overload
 
-import numpy as np
-
+from ._plain_calls import (
+    ALL_AXES,
+    ANY_NUMBER,
+    FLAT_AXIS,
+    INTS,
+    LAST_AXIS,
+    SHAPE,
+    SHAPE_OF,
+    run_backward_natively,
+    run_natively,
+    run_undifferentiated_natively,
+)
+from ._rules import Rule, dtype_of
 from .dtypes import FLOATING, HALF, float32, guard_width
-from .kernels import NATIVE
 from .tensor import ExTensor
 
 try:
     from ._native import (
-        ALL_AXES,
-        ANY_NUMBER,
-        FLAT_AXIS,
-        LAST_AXIS,
         NodeBase,
         OpBase,
         exchange_observer,
@@ -56,10 +61,6 @@ try:
     )
 except ModuleNotFoundError:
     from ._pure import (  # type: ignore[assignment]
-        ALL_AXES,
-        ANY_NUMBER,
-        FLAT_AXIS,
-        LAST_AXIS,
         NodeBase,
         OpBase,
         exchange_observer,
@@ -71,8 +72,8 @@ except ModuleNotFoundError:
     )
 
 __all__ = [
-    "ALL_AXES", "ANY_NUMBER", "FLAT_AXIS", "LAST_AXIS", "Node", "Op", "differentiable", "fused", "is_recording", "no_grad", "observe",
-    "undifferentiated",
+    "ALL_AXES", "ANY_NUMBER", "FLAT_AXIS", "INTS", "LAST_AXIS", "SHAPE", "SHAPE_OF", "Node", "Op", "differentiable", "fused",
+    "is_recording", "no_grad", "observe", "undifferentiated",
 ]  # fmt: skip
 
 _PACKAGE = os.path.dirname(__file__) + os.sep
@@ -175,164 +176,6 @@ class Branch:
         self.sequence = next_sequence()
 
 
-class Parameter(NamedTuple):
-    """How one parameter of a backward function is filled from a forward call."""
-
-    name: str
-    take: Callable[[dict[str, Any], Any], Any]
-    keyword: bool
-    variadic: bool
-    is_output: bool
-    only_shape: bool
-    only_dtype: bool
-
-
-class Rule:
-    """How the arguments of a forward call flow into its backward function; read from the two signatures."""
-
-    def __init__(self, op: Op, backward: Callable[..., Any]) -> None:
-        self.op = op
-        self.backward = backward
-        forward = inspect.signature(op.fn).parameters
-        self.names = tuple(forward)
-        self.defaults = {n: p.default for n, p in forward.items() if p.default is not p.empty}
-        self.variadic = next((n for n, p in forward.items() if p.kind is p.VAR_POSITIONAL), None)
-        back = inspect.signature(backward)
-        self.takes_needs = "needs" in back.parameters
-        self.parameters = [
-            p for p in map(self._parameter, list(back.parameters.values())[1:]) if p is not None
-        ]
-        self.output_positions = [i for i, p in enumerate(self.parameters) if p.is_output]
-        returns = str(back.return_annotation)
-        self.returns_list = returns.startswith("list")
-        self.targets = self._targets(returns)
-
-    def _parameter(self, p: inspect.Parameter) -> Parameter | None:
-        name, annotation = p.name, str(p.annotation)
-        is_output = name == "output" and name not in self.names
-        if name in self.names:
-            keep = (
-                _shapes
-                if "TensorOrShape" in annotation
-                else _dtype
-                if "TensorOrDtype" in annotation
-                else None
-            )
-            take = (lambda bound, out: keep(bound[name])) if keep else (lambda bound, out: bound[name])
-        elif is_output:
-            take = lambda bound, out: out  # noqa: E731
-        elif name in getattr(_return_type(self.op.fn), "_fields", ()):
-            take = lambda bound, out: getattr(out, name)  # noqa: E731
-        elif name == "needs" or p.default is not p.empty:
-            return None
-        else:
-            raise TypeError(
-                f"[differentiable] {self.backward.__name__} asks for {name!r}, which is neither an argument "
-                f"of {self.op.__name__} {self.names} nor 'output'"
-            )
-        keyword = not is_output and (p.kind is p.KEYWORD_ONLY or p.default is not p.empty)
-        return Parameter(
-            name,
-            take,
-            keyword,
-            p.kind is p.VAR_POSITIONAL,
-            is_output,
-            *("TensorOr" + kind in annotation for kind in ("Shape", "Dtype")),
-        )
-
-    def _targets(self, returns: str) -> tuple[str, ...]:
-        fields = getattr(_return_type(self.backward), "_fields", None)
-        if fields:
-            return tuple(field.removeprefix("grad_") for field in fields)
-        if (
-            self.op.is_custom
-            and not self.returns_list
-            and "ExTensor" not in returns.split("[", maxsplit=1)[0]
-        ):
-            return (
-                self.names
-            )  # a user's backward without annotation: a tensor, or a tuple in the forward's order
-        if self.variadic is not None:
-            return (self.variadic,)
-        forward = inspect.signature(self.op.fn).parameters
-        return (next(n for n, p in forward.items() if str(p.annotation) != "Indices"),)
-
-    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The forward's arguments by name, defaults filled in."""
-        bound = dict(self.defaults)
-        if self.variadic is None:
-            bound.update(zip(self.names, args))
-        else:
-            position = self.names.index(self.variadic)
-            bound.update(zip(self.names[:position], args))
-            bound[self.variadic] = args[position:]
-        bound.update(kwargs)
-        return bound
-
-    def inputs(self, bound: dict[str, Any]) -> list[Any]:
-        """The values the gradients belong to, in order; a list of tensors counts as its elements."""
-        found: list[Any] = []
-        for name in self.targets:
-            value: Any = bound.get(name)
-            found.extend(value) if self.returns_list else found.append(value)
-        return found
-
-    def arguments(self, bound: dict[str, Any], output: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What the backward is called with, after ``grad_output``: positional and keyword arguments."""
-        positional: list[Any] = []
-        keywords: dict[str, Any] = {}
-        for p in self.parameters:
-            value = p.take(bound, output)
-            if p.keyword:
-                keywords[p.name] = value
-            elif p.variadic:
-                positional.extend(value)
-            else:
-                positional.append(value)
-        return tuple(positional), keywords
-
-    def gradients(
-        self,
-        grad_output: Any,
-        saved: Sequence[Any],
-        options: dict[str, Any] | None,
-        needs: tuple[bool, ...] | None = None,
-    ) -> list[Any]:
-        """Call the public backward; one gradient per input of :meth:`inputs`."""
-        keywords = options or {}
-        if needs is not None and self.takes_needs:
-            result = self.backward(grad_output, *saved, needs=needs, **keywords)
-        else:
-            result = self.backward(grad_output, *saved, **keywords)
-        flat = list(result) if isinstance(result, (tuple, list)) else [result]
-        if self.op.is_custom and not self.returns_list:
-            flat += [None] * (len(self.targets) - len(flat))
-        if self.op.mirrored is not None:
-            flat.append(-flat[0] if needs is None or needs[-1] else None)
-        return flat
-
-
-def _return_type(function: Callable[..., Any]) -> Any:
-    """The return annotation as an object; None where it cannot be resolved."""
-    function = inspect.unwrap(function)
-    annotation = function.__annotations__.get("return")
-    if isinstance(annotation, str):
-        return function.__globals__.get(annotation)
-    return annotation
-
-
-def _shapes(value: Any) -> Any:
-    if isinstance(value, (ExTensor, np.ndarray)):
-        return value.shape
-    if isinstance(value, (list, tuple)):
-        return [_shapes(v) for v in value]
-    return np.shape(value)
-
-
-def _dtype(value: Any) -> Any:
-    return getattr(value, "dtype", None) or np.result_type(value)
-
-
 def needs_grad(value: Any) -> bool:
     """Whether a value, or a tensor in a list of values, requires a gradient."""
     if isinstance(value, ExTensor):
@@ -373,9 +216,9 @@ class Op(OpBase):
                     f"[{self.__name__}] has no gradient: define {self.__name__}_backward beside it "
                     f"or pass backward= to @differentiable"
                 )
-            self._rule = Rule(self, given)
+            self._rule = Rule(self.fn, given, self.mirrored, self.is_custom)
             if not self.is_custom:
-                _run_natively(self, self._rule)
+                run_natively(self, self._rule)
         return self._rule
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
@@ -399,89 +242,6 @@ def _dress(wrapper: Any, fn: Callable[..., Any]) -> None:
     for name in ("__name__", "__qualname__", "__module__", "__doc__"):
         setattr(wrapper, name, getattr(fn, name))
     wrapper.__wrapped__ = fn
-
-
-def _run_natively(op: Op, rule: Rule) -> None:
-    """Hand plain calls of an op to its native kernel, if there is one of its name."""
-    tensors = [
-        n for n in rule.names if n not in rule.defaults or (op.plain is not None and n in rule.targets)
-    ]
-    kept = []
-    for p in rule.parameters:
-        if p.keyword and (op.plain is None or p.name not in tensors):
-            continue  # an option; at its default in a plain call
-        if p.is_output:
-            kept.append(("output", 0))
-        elif p.name in tensors and not p.variadic:
-            kept.append(("shape" if p.only_shape else "argument", tensors.index(p.name)))
-        else:
-            return
-    if op.plain is not None:
-        options = {p.name for p in rule.parameters if p.keyword}
-        names = tuple(
-            n if n in options or (n in tensors and entry is not tuple) else None
-            for n, entry in zip(rule.names, op.plain)
-        )
-        targets = rule.targets if op.mirrored is None else (*rule.targets, op.mirrored)
-        _run_directly(op, True, tuple(kept), tuple(tensors.index(t) for t in targets), names, None)
-        return
-    scalars = _plain_scalars(rule.defaults)
-    if (
-        scalars is not None
-        and op.mirrored is None
-        and all(t in tensors for t in rule.targets)
-        and not rule.returns_list
-    ):
-        op.run_natively(
-            op.__name__,
-            True,
-            _broadcasts(op.fn),
-            tuple(kept),
-            tuple(tensors.index(t) for t in rule.targets),
-            scalars,
-            None,
-        )
-
-
-def _run_directly(op: Any, records: bool, kept: Any, targets: Any, names: Any, results: Any) -> None:
-    """Hand plain calls of an op to the native kernel of its name, which answers NotImplemented if it is in doubt."""
-    native = NATIVE.get(op.__name__)
-    if native is not None and op.plain is not None:
-        required = sum(1 for _ in itertools.takewhile(lambda entry: entry is ..., op.plain))
-        optional = [i + 1 for i, entry in enumerate(op.plain) if entry is ExTensor]
-        tensors = max(required, *(t + 1 for t in targets), *optional) if targets or optional else required
-        plain = tuple(None if entry is ExTensor else entry for entry in op.plain)
-        op.run_directly(native, records, kept, targets, plain, names, tensors, results)
-
-
-def _parameter_names(fn: Callable[..., Any]) -> tuple[str, ...]:
-    return fn.__code__.co_varnames[: fn.__code__.co_argcount + fn.__code__.co_kwonlyargcount]
-
-
-def _broadcasts(fn: Callable[..., Any]) -> bool:
-    """Whether a function stretches its operands to one shape: it calls them ``a`` and ``b``."""
-    return _parameter_names(fn)[:2] == ("a", "b")
-
-
-def _defaults(fn: Callable[..., Any]) -> dict[str, Any]:
-    """The parameters of a function that have defaults, in order."""
-    names = fn.__code__.co_varnames[: fn.__code__.co_argcount]
-    values = fn.__defaults__ or ()
-    return {**dict(zip(names[len(names) - len(values) :], values)), **(fn.__kwdefaults__ or {})}
-
-
-def _plain_scalars(defaults: dict[str, Any]) -> tuple[float, ...] | None:
-    """The options of a plain call as the kernel's numbers; None where one is not a number."""
-    scalars = []
-    for name, value in defaults.items():
-        if name == "needs":
-            continue
-        if name == "eps" and value is None:
-            value = guard_width(float32)  # and of float64: what is run natively
-        if not isinstance(value, (bool, int, float)):
-            return None
-        scalars.append(float(value))
-    return tuple(scalars)
 
 
 def record(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
@@ -575,10 +335,8 @@ def differentiable(
         backward: the gradient. Takes ``grad_output`` and then, by the forward's names, what it needs
             (``output`` is the forward's result). Left out, it is ``<name>_backward`` of the same module.
         mirrored: an argument whose gradient is minus that of the first (losses of a difference).
-        plain: for a function whose body is "check, then the one kernel of its name": the kernel's arguments in a call
-            with tensors alone; ``...`` for each tensor, ``None`` for one that may be left out (and is, unless it
-            has a gradient; ``ExTensor`` for one that is not), then the attributes; ``tuple`` for a shape (among the
-            tensors: a shape or an int), or a tensor of which only the shape counts.
+        plain: for a function whose body is "check, then the one kernel of its name": what the kernel takes in a plain
+            call, in the words of ``_plain_calls.py``.
 
     Example:
         >>> import extensor as et
@@ -640,12 +398,7 @@ class Fused(OpBase):
         self.plain = plain
         _dress(self, fn)
         self._signature: inspect.Signature | None = None
-        scalars = _plain_scalars(_defaults(fn))
-        results = fn.__globals__.get(fn.__annotations__["return"])
-        if plain is not None:
-            _run_directly(self, False, (), (), _parameter_names(fn), results)
-        elif scalars is not None:
-            self.run_natively(self.__name__, False, False, (), (), scalars, results)
+        run_backward_natively(self)
 
     @property
     def signature(self) -> inspect.Signature:
@@ -661,7 +414,7 @@ class Fused(OpBase):
             bound = self.signature.bind(*args, **kwargs)  # a formula may name its arguments differently
             guard = self.signature.parameters.get("eps")  # an eps with a default of its own is no guard
             if guard is not None and guard.default is None and bound.arguments.get("eps") is None:
-                bound.arguments["eps"] = guard_width(_dtype(bound.args[0]))  # before float16 is widened
+                bound.arguments["eps"] = guard_width(dtype_of(bound.args[0]))  # before float16 is widened
             return _rounded_once(self.formula, bound.args, bound.kwargs, checked)
         return self.fn(*args, **kwargs)
 
@@ -676,10 +429,7 @@ class Undifferentiated(OpBase):
         self.call = self.fn = fn
         self.plain = plain
         _dress(self, fn)
-        if plain is not None:
-            _run_directly(self, False, (), (), _parameter_names(fn), None)
-        else:
-            self.run_natively(self.__name__, False, _broadcasts(fn), (), (), (), None)
+        run_undifferentiated_natively(self)
 
 
 @overload

@@ -84,3 +84,11 @@ def test_the_command_writes_what_it_says(tmp_path):
     again = CliRunner().invoke(main, [*call, "--against", str(tmp_path / "bench.json")])
     assert "after / before" in again.output
     assert CliRunner().invoke(main, ["bench", "--only", "nothing"]).exit_code == 2
+
+
+def test_a_case_that_is_misspelt() -> None:
+    result = CliRunner().invoke(main, ["bench", "--only", "sigmod"])
+    assert (result.exit_code, "no case fits --only 'sigmod'; did you mean 'sigmoid'?" in result.stderr) == (
+        2,
+        True,
+    )

@@ -52,6 +52,11 @@ def test_every_option_explains_itself(command: str) -> None:
             assert "RANGE" not in (parameter.make_metavar(click.Context(found)) or "")
 
 
+def test_a_command_that_is_misspelt() -> None:
+    assert "No such command 'trian'; did you mean 'train'?" in call("trian").stderr
+    assert "No such command 'xyzzy'." in call("xyzzy").stderr
+
+
 def test_help_tells_the_exit_codes() -> None:
     shown = call("--help").output
     assert [line.split()[0] for line in shown.split("Exit codes:")[1].splitlines()[1:5]] == [
@@ -120,7 +125,7 @@ def test_ctrl_c_in_training_is_130_with_a_checkpoint(tmp_path: Path) -> None:
     done = subprocess.Popen(
         [sys.executable, "-c", f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
          f"from extensor.cli import main; main({options!r})"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     try:
         for _ in range(600):
@@ -128,11 +133,15 @@ def test_ctrl_c_in_training_is_130_with_a_checkpoint(tmp_path: Path) -> None:
                 break
             time.sleep(0.1)
         done.send_signal(signal.SIGINT)
-        assert done.wait(60) == 130
+        shown = done.communicate(timeout=60)[0]
     finally:
         done.kill()
         done.wait()
+    assert done.returncode == 130
     assert list((run / "checkpoints").iterdir())
+    assert "the same command with --resume goes on" in shown
+    assert "resume=True" not in shown
+    assert "done" not in shown
 
 
 # Completion

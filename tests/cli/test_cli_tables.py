@@ -45,6 +45,9 @@ def prices(homes: Path) -> tuple[Path, Result]:
 def test_training_says_what_it_did_with_empty_cells(prices: tuple[Path, Result]) -> None:
     run, result = prices
     assert "size: 4 empty cells count as the mean of the column" in result.stderr
+    empty = sum(line.endswith(",") for line in (run.parent / "homes.csv").read_text("utf-8").splitlines())
+    assert f"garden: {empty} empty cells count as one more word" in result.stderr
+    assert "town:" not in result.stderr
     columns = json.loads((run / "config.json").read_text())["table"]["encoding"]["columns"]
     assert [column["name"] for column in columns] == ["town", "size", "garden"]
 
@@ -65,7 +68,7 @@ def test_quantities_are_predicted_in_their_own_units(prices: tuple[Path, Result]
 
 def test_every_row_of_a_new_file_in_its_order(prices: tuple[Path, Result], tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text(
-        "size,garden,town\n40,no,Bergen\n140,yes,Oslo\n90,no,Stavanger\n,no,Oslo\n"
+        "size,garden,town\n40,no,Bergen\n140,yes,Oslo\n90,,Stavanger\n,no,Oslo\n"
     )
     result = call("predict", prices[0], "--data", tmp_path / "new.csv")
     assert result.exit_code == 0, result.output
@@ -76,6 +79,7 @@ def test_every_row_of_a_new_file_in_its_order(prices: tuple[Path, Result], tmp_p
     assert found[3] == pytest.approx(50_000 * 90 * 1.6, rel=0.2)
     assert "town: not there in training, taken for none of the values known: Stavanger" in result.stderr
     assert "size: an empty cell counts as the mean of the column" in result.stderr
+    assert "garden: an empty cell counts as one more word" in result.stderr
     assert "average" not in result.output
 
 
@@ -93,6 +97,7 @@ def test_a_class_that_only_test_rows_have(tmp_path: Path) -> None:
     [
         (["mlp", "--data", "homes.csv"], 1, "too many to tell apart: id; leave the column out with ignore"),
         (["mlp", "--data", "homes.csv", "--target", "prize"], 1, "has no column 'prize'; it has id, town"),
+        (["mlp", "--data", "homes.csv", "--target", "prize"], 1, "; did you mean 'price'?"),
         (["mlp", "--target", "price"], 1, "only a table (.csv) has columns to name"),
         (["lenet", "--data", "homes.csv", "--target", "price"], 2, "lenet learns from none; use mlp"),
         (["lenet", "--data", "homes.csv"], 1, "nor, for mlp, a .csv file"),

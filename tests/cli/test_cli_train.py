@@ -128,9 +128,20 @@ def test_language_models_learn_and_write(tmp_path, recipe):
     assert call("sample", run, "--tokens", "20", "--prompt", "the ", "--seed", "1").output == first.output
     assert "use extensor sample" in call("predict", run).output
     assert call("sample", run, "--prompt", "Ω").exit_code == 1
-    hot = call("sample", run, "--temperature", "nan")
+    hot = call("sample", run, "--prompt", "the ", "--temperature", "nan")
     assert hot.exit_code == 2
-    assert "--temperature" in hot.output
+    assert "nan is no temperature" in hot.stderr
+
+
+@pytest.mark.parametrize("length", [1, 3, 640])
+def test_a_text_that_is_too_short(tmp_path, length):
+    file = tmp_path / "text.txt"
+    file.write_text("ab" * (length // 2) + "c" * (length % 2))
+    result = call("train", "lstm", "--data", file, "--steps", "1", "--out", tmp_path / "run")
+    assert result.exit_code == 1
+    assert f"text.txt has a length of {length}, but 641 characters are the least" in result.stderr
+    file.write_text("ab" * 320 + "c")
+    assert call("train", "lstm", "--data", file, "--steps", "1", "--out", tmp_path / "run").exit_code == 0
 
 
 @pytest.mark.parametrize(

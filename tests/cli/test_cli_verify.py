@@ -110,7 +110,10 @@ class TestTheLibrary:
         [
             (("--order", "2", "--dtype", "float32"), "second derivatives are checked in float64"),
             (("--order", "3"), "3"),
-            (("--only", "nonsense"), "nothing is called 'nonsense'"),
+            (("--only", "nonsense"), "nothing is called 'nonsense'; there are: "),
+            (("--only", "softmx"), "nothing is called 'softmx'; did you mean 'softmax'?"),
+            (("--only", "conv2_backward"), "nothing is called 'conv2_backward'; did you mean 'conv2d'?"),
+            (("--only", "reducton"), "nothing is called 'reducton'; did you mean 'reduction'?"),
             (("--dtype", "int8"), "int8"),
             (("--seed", "-1"), "-1"),
             (("no_such_file.py",), "[verify] there is no file no_such_file.py"),

@@ -21,7 +21,16 @@ def pages() -> dict[str, ModuleType]:
     """The modules that write the pages."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(DOCS))
-        names = ("cards", "catalogue", "command_line", "docstrings", "markdown", "measurements", "reference")
+        names = (
+            "cards",
+            "catalogue",
+            "command_line",
+            "docstrings",
+            "links",
+            "markdown",
+            "measurements",
+            "reference",
+        )
         return {name: importlib.import_module(f"site_pages.{name}") for name in names}
 
 
@@ -82,6 +91,27 @@ def test_prose_keeps_the_signs_of_mathematics(pages: dict[str, ModuleType]) -> N
         prose("0 < x**2 of :func:`relu`, ``a_b``", {"relu": "#r"}.get)
         == r"0 &lt; x\*\*2 of [`relu`](#r), `a_b`"
     )
+
+
+@pytest.mark.parametrize(
+    ("page", "source", "target"),
+    [
+        ("start.md", "../examples/three_ways.py", "examples/three_ways.md"),
+        ("guide/index.md", "../../examples/three_ways.py", "../examples/three_ways.md"),
+        ("adding.md", "../CONTRIBUTING.md#taste", "contributing.md#taste"),
+        ("start.md", "../src/extensor/ops/loss_metric.py", "reference/loss.md"),
+        ("start.md", "../src/extensor/train/callbacks.py#extensor.train.Callback", "reference/train.md#extensor.train.Callback"),
+        ("start.md", "../src/extensor/sklearn/_classifier.py", "reference/sklearn.md"),
+        ("start.md", "../src/extensor/cli/__init__.py", "reference/command_line.md"),
+        ("start.md", "../src/extensor/ops", "cards/index.md"),
+        ("start.md", "your_data.md", "your_data.md"),
+        ("start.md", "../README.md", "../README.md"),  # no page of the site: mkdocs says so
+    ],
+)  # fmt: skip
+def test_links_to_sources_lead_to_their_pages(
+    pages: dict[str, ModuleType], page: str, source: str, target: str
+) -> None:
+    assert pages["links"].to_pages(f"see [this]({source}).", page) == f"see [this]({target})."
 
 
 def test_measured_results_are_included(

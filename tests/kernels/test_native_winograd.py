@@ -9,6 +9,8 @@ import pytest
 
 from extensor import get_num_threads, set_num_threads
 from extensor.kernels import KERNELS, NATIVE
+from extensor.testing import Draw
+from extensor.testing.samples import PAIRS
 
 pytestmark = pytest.mark.skipif("conv2d" not in NATIVE, reason="the native module is not built")
 
@@ -122,6 +124,20 @@ def test_the_method_is_used() -> None:
     assert np.isfinite(direct).all()
     assert (by_winograd != direct).any()
     np.testing.assert_allclose(by_winograd, direct, rtol=0, atol=2e-4)
+
+
+def test_what_extensor_verify_draws_takes_the_method() -> None:
+    (case,) = PAIRS["conv2d"].large(Draw(0))
+    x, weight = (np.asarray(value, np.float32) for value in case.args[:2])
+    g = draw(np.random.default_rng(11), len(x), len(weight), *x.shape[2:])
+    spoilt = {"g": g.copy(), "x": x.copy()}
+    for array in spoilt.values():
+        array[0, 0, 0, 0] = np.inf
+    _, grad_x, grad_weight = results(g, x, weight, None, PLAIN, "native")
+    _, direct_x, _ = results(spoilt["g"], x, weight, None, PLAIN, "native")
+    _, _, direct_weight = results(g, spoilt["x"], weight, None, PLAIN, "native")
+    assert (grad_x[0, :, 2:, 2:] != direct_x[0, :, 2:, 2:]).any()
+    assert (grad_weight[:, 1:] != direct_weight[:, 1:]).any()  # those of the first channel see the inf
 
 
 def test_an_image_gives_the_same_bits_in_batches_that_take_the_same_method() -> None:

@@ -14,11 +14,11 @@ SOURCE = Path(extensor.__file__).parent
 
 # The floors of the house, from the ground up. A module imports from its own floor or from below.
 FLOORS = [
-    {"errors", "version", "_native", "_pure"},
+    {"errors", "version", "_native", "_pure", "_habits", "_spelling"},
     {"dtypes"},
     {"tensor"},
     {"kernels"},
-    {"config", "graph"},
+    {"_plain_calls", "_rules", "config", "graph"},
     {"ops", "random"},
     {"autograd"},
     {"init", "models", "nn", "optim"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -282,3 +283,46 @@ def test_ema_of_half_precision_moves() -> None:
 def test_ema_refuses(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+def test_an_option_is_set_for_all_groups_at_once() -> None:
+    first, second = nn.Parameter([1.0]), nn.Parameter([1.0])
+    optimizer = optim.SGD([{"params": [first]}, {"params": [second], "lr": 0.5}], lr=0.25, momentum=0.5)
+    optimizer.lr = 0.125
+    optimizer.lr *= 2
+    optimizer.momentum = 0
+    assert [group["lr"] for group in optimizer.param_groups] == [0.25, 0.25]
+    assert optimizer.lr == 0.25
+    assert optimizer.momentum == 0.0
+    (first + second).sum().backward()
+    optimizer.step()
+    assert first.tolist() == second.tolist() == [0.75]
+
+
+def test_an_option_that_is_set_is_checked() -> None:
+    optimizer = optim.SGD(
+        [{"params": [nn.Parameter([1.0])]}, {"params": [nn.Parameter([1.0])], "momentum": 0.5}], lr=0.25
+    )
+    with pytest.raises(ValueError, match=r"\[SGD\] lr must be a finite number that is not negative, got -1"):
+        optimizer.lr = -1
+    with pytest.raises(ValueError, match="nesterov needs a momentum"):  # the first group has none
+        optimizer.nesterov = True
+    assert not any(group["nesterov"] for group in optimizer.param_groups)
+    assert optimizer.lr == 0.25
+
+
+def test_an_option_that_differs_between_groups_has_no_one_value() -> None:
+    optimizer = optim.SGD(
+        [{"params": [nn.Parameter([1.0])]}, {"params": [nn.Parameter([1.0])], "lr": 0.5}], lr=0.25
+    )
+    with pytest.raises(AttributeError, match=r"\[SGD\] lr differs .*0\.25, 0\.5.*param_groups\[i\]\['lr'\]"):
+        optimizer.lr
+
+
+def test_what_is_no_option_is_no_attribute() -> None:
+    optimizer = optim.SGD([nn.Parameter([1.0])])
+    assert not hasattr(optimizer, "betas")
+    assert not hasattr(optimizer, "__wrapped__")
+    with pytest.raises(AttributeError, match="'SGD' object has no attribute 'rate'"):
+        optimizer.rate
+    assert copy.deepcopy(optimizer).lr == optimizer.lr

@@ -12,6 +12,7 @@ import extensor as et
 from extensor import ops
 from extensor.graph import differentiable
 from extensor.ops._pairs import BinaryGradients
+from extensor.ops.conv import ConvGradients
 from extensor.tensor import ExTensor
 from extensor.testing.samples import PAIRS
 from extensor.testing.verifier import Subject, Verdict, verify
@@ -176,6 +177,17 @@ def negate_that_returns_none(grad_output: ExTensor) -> ExTensor:
     return None  # type: ignore[return-value]
 
 
+def conv2d_wrong_where_it_is_large(
+    grad_output: ExTensor, x: ExTensor, weight: ExTensor, *, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    groups: int = 1,
+) -> ConvGradients:  # fmt: skip
+    options: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    right = et.conv2d_backward(grad_output, x, weight, **options)
+    if x.dtype == et.float64 or x.size < 10_000 or right.grad_weight is None:
+        return right
+    return right._replace(grad_weight=right.grad_weight * 1.01)
+
+
 MISTAKES: list[tuple[str, Callable[..., Any], str]] = [
     ("divide", divide_with_an_added_epsilon, "grad_b"),
     ("log", log_with_an_added_epsilon, "grad_x"),
@@ -204,6 +216,7 @@ MISTAKES: list[tuple[str, Callable[..., Any], str]] = [
     ("concatenate", concatenate_with_gradients_in_reverse, "grad_tensors[0]"),
     ("erf", erf_that_raises, "raises RuntimeError: not today"),
     ("negate", negate_that_returns_none, "must be a tensor, got NoneType"),
+    ("conv2d", conv2d_wrong_where_it_is_large, "the float64 result is"),
 ]
 
 
@@ -232,6 +245,12 @@ def test_an_explanation_names_the_element_and_reproduces_it() -> None:
     gradients, numerical = printed
     for right in (getattr(gradients, f"grad_{failure.argument}"), numerical):
         assert right.numpy()[failure.index] == pytest.approx(failure.expected, rel=1e-6)
+
+
+def test_a_large_case_is_not_written_out() -> None:
+    verdict = examine("conv2d", conv2d_wrong_where_it_is_large, ("float32",))
+    assert [failure.snippet for failure in verdict.failures] == ["", ""]
+    assert "float64[8, 16, 16, 16]" in verdict.failures[0].case
 
 
 def test_failures_with_the_smallest_inputs_come_first() -> None:

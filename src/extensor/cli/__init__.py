@@ -7,6 +7,7 @@ import importlib
 import click
 from click.shell_completion import CompletionItem
 
+from .._spelling import did_you_mean
 from ..version import __version__
 
 __all__ = ["main"]
@@ -36,6 +37,14 @@ class _Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         return importlib.import_module(f"{__name__}.{cmd_name}").command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        near = "" if args[0] in COMMANDS else did_you_mean(args[0], COMMANDS)
+        if near and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {args[0]!r}{near}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

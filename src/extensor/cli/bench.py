@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from .. import bench, config
+from .._spelling import did_you_mean
 from ..version import __version__
 
 __all__ = ["command"]
@@ -67,9 +68,14 @@ def command(
     if "torch" in libraries:
         libraries["torch"].set_num_threads(threads)
     before = bench.read_json(against) if against is not None else None
+    there = list(bench.cases(libraries, groups or bench.GROUPS))
+    for pattern in only:
+        if not any(fnmatch.fnmatch(case.name, pattern) for case in there):
+            near = did_you_mean(pattern, {case.name for case in there})
+            raise click.UsageError(f"no case fits --only {pattern!r}{near}")
     chosen = [
         case
-        for case in bench.cases(libraries, groups or bench.GROUPS)
+        for case in there
         if (not only or any(fnmatch.fnmatch(case.name, pattern) for pattern in only))
         and (not sizes or case.size in sizes)
     ]

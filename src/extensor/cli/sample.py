@@ -54,8 +54,6 @@ def command(run: Path, tokens: int, prompt: str, temperature: float, seed: int) 
         raise click.BadParameter(
             "nan is no temperature; 1 leaves the probabilities as they are", param_hint="--temperature"
         )
-    if math.isnan(temperature):
-        raise click.BadParameter("it must be a number above 0, got nan", param_hint="--temperature")
     config, model = open_run(run)
     if "vocabulary" not in config:
         raise click.ClickException(f"{run} holds no language model; use extensor predict {run}")

@@ -46,7 +46,7 @@ Examples:
   extensor train lenet --resume          go on after a crash, to the same bits
 
 In a table, a column of words becomes one input for each of its words (100 at most), and an empty cell among numbers \
-counts as the mean of its column. A fifth of the rows is kept for testing.
+counts as the mean of its column, one among words as one more word. A fifth of the rows is kept for testing.
 
 Ctrl-C ends a run with a checkpoint and the exit code 130; a second one ends it at once.
 """
@@ -193,7 +193,10 @@ def _closing(history: Any, folder: Path) -> str:
         value = history.last(name)
         if value is not None and math.isfinite(value):
             parts.append(f"{label} {value:.2%}" if "accuracy" in name else f"{label} {value:.4f}")
-    return f"{', '.join(parts) or 'done'}; {history.steps} steps; kept in {folder}"
+    interrupted = history.stopped == "interrupted"
+    said = ", ".join(parts) or ("interrupted" if interrupted else "done")
+    further = "; the same command with --resume goes on" if interrupted else ""
+    return f"{said}; {history.steps} steps; kept in {folder}{further}"
 
 
 def _report(setup: Setup, folder: Path) -> None:

@@ -18,6 +18,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from .._spelling import did_you_mean
 from ..testing.tolerances import TOLERANCES
 from ..testing.user_pairs import user_subjects
 from ..testing.verifier import DTYPES, Subject, Verdict, library_subjects, verify
@@ -106,10 +107,11 @@ def _choose(files: Iterable[str], only: tuple[str, ...]) -> list[Subject]:
         raise click.ClickException(str(error)) from error
     for pattern in only:
         if not any(_matches(subject, pattern) for subject in subjects):
-            raise click.BadParameter(
-                f"nothing is called {pattern!r}; there are: {', '.join(subject.name for subject in subjects)}",
-                param_hint="--only",
-            )
+            names = [subject.name for subject in subjects]
+            families = {subject.family for subject in subjects}
+            near = did_you_mean(pattern.removesuffix("_backward"), [*names, *families])
+            instead = near or f"; there are: {', '.join(names)}"
+            raise click.BadParameter(f"nothing is called {pattern!r}{instead}", param_hint="--only")
     return [s for s in subjects if not only or any(_matches(s, pattern) for pattern in only)]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._spelling import did_you_mean
 from ..errors import describe
 from ._columns import MOST_VALUES, Column, Row, encode, read_numbers, survey, to_number
 from ._files import DamagedFileError, as_file, read_text
@@ -61,7 +62,7 @@ def read_csv(
     """A dataset from a CSV file.
 
     A column whose cells are mostly words is text: each of its values, 100 at most, becomes a column of 0 and 1, and
-    an empty cell is a value too. All other columns are numbers.
+    an empty cell is a value too, whose column is ``"city="``. All other columns are numbers.
 
     Args:
         path: the file, in UTF-8, gzipped or not.
@@ -240,6 +241,7 @@ def _place(file: Path, argument: str, column: str | int, names: list[str]) -> in
         return column % len(names)
     raise ValueError(
         f"[read_csv] {argument}: {file} has no column {column!r}; it has {', '.join(names[:20])}"
+        + did_you_mean(column, names)
     )
 
 

@@ -1,5 +1,9 @@
 """Layers and models: they own parameters and call the functions of :mod:`extensor.ops`."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from .._habits import NN as _NN
+from .._habits import missing_from as _missing_from
 from ._random import seed
 from .activation import (
     ELU,
@@ -60,3 +64,6 @@ __all__ = [
     "MSELoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "FocalLoss",
     "HingeLoss", "KLDivLoss", "TripletMarginLoss", "CosineEmbeddingLoss",
 ]  # fmt: skip
+
+if not _TYPE_CHECKING:
+    __getattr__ = _missing_from(__name__, _NN)

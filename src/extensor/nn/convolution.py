@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..dtypes import float32
+from ..ops._spatial import padding_of, transposed_padding_of
 from ..ops.conv import conv1d, conv2d, conv_transpose2d
 from ..random import Rng
 from ..tensor import ExTensor
@@ -36,13 +37,17 @@ class _Convolution(Module):
                 raise ValueError(f"[{name}] {which} ({channels}) must be divisible by groups ({self.groups})")
         self.stride = lengths(name, "stride", stride, axes)
         self.dilation = lengths(name, "dilation", dilation, axes)
-        self.padding = padding
+        self._set_up_padding(name, padding)
         first, second = self.out_channels, self.in_channels
         if transposed:
             first, second = second, first
         shape = (first, second // self.groups, *self.kernel_size)
         generator = rng_or_default(name, rng)
         self.weight, self.bias = uniform_in_fan(name, shape, bias, generator, dtype, self.out_channels)
+
+    def _set_up_padding(self, name: str, padding: Any) -> None:
+        padding_of(name, padding, self.kernel_size, self.stride, self.dilation)
+        self.padding = padding
 
     def extra_repr(self) -> str:
         shown = (
@@ -147,6 +152,10 @@ class ConvTranspose2d(_Convolution):
         self._set_up(
             in_channels, out_channels, kernel_size, 2, stride, padding, dilation, groups, bias, dtype, rng, True
         )  # fmt: skip
+
+    def _set_up_padding(self, name: str, padding: Any) -> None:
+        transposed_padding_of(name, padding, self.output_padding, self.stride, self.dilation)
+        self.padding = padding
 
     def forward(self, x: ExTensor) -> ExTensor:
         return conv_transpose2d(

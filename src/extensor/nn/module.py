@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
+from .._habits import MODULE, teach
 from ..dtypes import FLOATING, as_dtype
 from ..errors import describe
 from ..tensor import ExTensor, asarray
@@ -240,6 +241,9 @@ class Module:
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(repr(self))}</pre>"
+
+
+teach(Module, MODULE)
 
 
 def flatten(name: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..ops._checks import as_bool
+from ..ops._spatial import grid_of, pooling_of
 from ..ops.pooling import adaptive_avg_pool2d, avg_pool2d, max_pool2d
 from ..tensor import ExTensor
 from .module import Module
@@ -29,7 +31,9 @@ class MaxPool2d(Module):
     def __init__(
         self, kernel_size: Any, stride: Any = None, padding: Any = 0, *, ceil_mode: bool = False
     ) -> None:
-        self.kernel_size, self.stride, self.padding, self.ceil_mode = kernel_size, stride, padding, ceil_mode
+        pooling_of("MaxPool2d", kernel_size, stride, padding)
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.ceil_mode = as_bool("MaxPool2d", "ceil_mode", ceil_mode)
 
     def forward(self, x: ExTensor) -> ExTensor:
         return max_pool2d(x, self.kernel_size, self.stride, self.padding, self.ceil_mode)
@@ -55,8 +59,10 @@ class AvgPool2d(Module):
         self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> None:  # fmt: skip
-        self.kernel_size, self.stride, self.padding, self.ceil_mode = kernel_size, stride, padding, ceil_mode
-        self.count_include_pad = count_include_pad
+        pooling_of("AvgPool2d", kernel_size, stride, padding)
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.ceil_mode = as_bool("AvgPool2d", "ceil_mode", ceil_mode)
+        self.count_include_pad = as_bool("AvgPool2d", "count_include_pad", count_include_pad)
 
     def forward(self, x: ExTensor) -> ExTensor:
         return avg_pool2d(
@@ -77,6 +83,7 @@ class AdaptiveAvgPool2d(Module):
     """
 
     def __init__(self, output_size: Any) -> None:
+        grid_of("AdaptiveAvgPool2d", output_size, image=(1, 1))
         self.output_size = output_size
 
     def forward(self, x: ExTensor) -> ExTensor:

@@ -72,3 +72,38 @@ def padding_of(
         )
     totals = (d * (k - 1) for d, k in zip(dilation, size))
     return tuple((total // 2, total - total // 2) for total in totals)
+
+
+def transposed_padding_of(
+    function: str, padding: Any, output_padding: Any, stride: tuple[int, ...], dilation: tuple[int, ...]
+) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
+    """What a transposed convolution takes off before and after each direction, and what it adds at the end."""
+    if isinstance(padding, str):
+        raise ValueError(f"[{function}] padding must be ints for a transposed convolution, got {padding!r}")
+    less = tuple((p, p) for p in as_pair(function, "padding", padding, 0, len(stride)))
+    more = as_pair(function, "output_padding", output_padding, 0, len(stride))
+    if any(m >= max(s, d) for m, s, d in zip(more, stride, dilation)):
+        raise ValueError(
+            f"[{function}] output_padding {more} must be smaller than stride {stride} or dilation {dilation}"
+        )
+    return less, more
+
+
+def pooling_of(
+    function: str, kernel_size: Any, stride: Any, padding: Any
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """The windows of a pooling, the steps between them and the padding."""
+    window = as_pair(function, "kernel_size", kernel_size, 1)
+    strides = window if stride is None else as_pair(function, "stride", stride, 1)
+    pads = as_pair(function, "padding", padding, 0)
+    if any(2 * p > k for p, k in zip(pads, window)):
+        raise ValueError(f"[{function}] padding {pads} must be at most half of kernel_size {window}")
+    return window, strides, pads
+
+
+def grid_of(function: str, output_size: Any, image: tuple[int, ...]) -> tuple[int, ...]:
+    """The height and width of an adaptive pooling's output; None keeps that of the image."""
+    sizes = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * 2
+    if len(sizes) != 2:
+        raise ValueError(f"[{function}] output_size must be an int or a pair, got {describe(output_size)}")
+    return as_pair(function, "output_size", [n if m is None else m for n, m in zip(image, sizes)], 1)

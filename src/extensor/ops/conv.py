@@ -14,7 +14,7 @@ from ..graph import differentiable, fused
 from ..tensor import ExTensor, Shape
 from ._checks import as_floating, as_grad, as_int, check_needs, differentiable_input
 from ._formulas import on_tensors
-from ._spatial import as_pair, check_axes, padding_of, remembered
+from ._spatial import as_pair, check_axes, padding_of, remembered, transposed_padding_of
 from .casting import cast_like
 from .joining import pad
 from .shape import reshape
@@ -53,15 +53,14 @@ class Geometry(NamedTuple):
 
 
 def _options(
-    function: str, stride: Any, padding: Any, dilation: Any, groups: Any, size: Shape
-) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...], tuple[int, ...], int]:
-    count = len(size)
+    function: str, stride: Any, dilation: Any, groups: Any, count: int
+) -> tuple[tuple[int, ...], tuple[int, ...], int]:
     strides = as_pair(function, "stride", stride, 1, count)
     dilations = as_pair(function, "dilation", dilation, 1, count)
     parts = as_int(function, "groups", groups)
     if parts < 1:
         raise ValueError(f"[{function}] groups must be at least 1, got {parts}")
-    return strides, padding_of(function, padding, size, strides, dilations), dilations, parts
+    return strides, dilations, parts
 
 
 def _check_weight(function: str, x: Shape, weight: Shape, axes: str, layout: str) -> None:
@@ -91,7 +90,8 @@ def _convolution(
         "N, C, L" if one else "N, C, H, W",
         "out, in/groups, k" if one else "out, in/groups, kh, kw",
     )
-    strides, pads, dilations, parts = _options(function, stride, padding, dilation, groups, weight[2:])
+    strides, dilations, parts = _options(function, stride, dilation, groups, len(weight) - 2)
+    pads = padding_of(function, padding, weight[2:], strides, dilations)
     if weight[1] * parts != x[1]:
         given = (
             f"{weight[1]} input channels"
@@ -393,19 +393,13 @@ def _transposed(
 ) -> Geometry:
     """The geometry of a transposed convolution."""
     _check_weight(function, x, weight, "N, C, H, W", "in, out/groups, kh, kw")
-    if isinstance(padding, str):
-        raise ValueError(f"[{function}] padding must be ints for a transposed convolution, got {padding!r}")
-    strides, pads, dilations, parts = _options(function, stride, padding, dilation, groups, weight[2:])
+    strides, dilations, parts = _options(function, stride, dilation, groups, 2)
+    pads, more = transposed_padding_of(function, padding, output_padding, strides, dilations)
     if weight[0] != x[1]:
         raise ValueError(
             f"[{function}] weight has {weight[0]} input channels but x has {x[1]} (x: {x}, weight: {weight})"
         )
     _check_groups(function, "input", weight[0], parts, weight)
-    more = as_pair(function, "output_padding", output_padding, 0)
-    if any(m >= max(s, d) for m, s, d in zip(more, strides, dilations)):
-        raise ValueError(
-            f"[{function}] output_padding {more} must be smaller than stride {strides} or dilation {dilations}"
-        )
     size = tuple(
         (n - 1) * s - before - after + d * (k - 1) + 1 + m
         for n, s, (before, after), d, k, m in zip(x[2:], strides, pads, dilations, weight[2:], more)

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import kernels
 from ..errors import OutOfBoundsError
-from ..graph import ANY_NUMBER, differentiable, fused
+from ..graph import ANY_NUMBER, SHAPE_OF, differentiable, fused
 from ..tensor import ExTensor, Indices, Shape, TensorOrShape
 from ._checks import as_floating, as_grad, as_int, as_integers, shape_of
 from .casting import cast_like
@@ -76,7 +76,7 @@ def _embedding_formula(g: Any, indices: Any, weight: Any, padding_idx: int | Non
     return index_add(zeros(shape, g.dtype), rows, g)
 
 
-@fused(_embedding_formula, plain=(..., ..., tuple, ANY_NUMBER))
+@fused(_embedding_formula, plain=(..., ..., SHAPE_OF, ANY_NUMBER))
 def embedding_backward(
     grad_output: ExTensor, indices: ExTensor, weight: TensorOrShape, padding_idx: int | None = None
 ) -> ExTensor:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .._habits import TENSOR, teach
 from ..errors import describe
 from ..tensor import ExTensor
 from . import (
@@ -138,6 +139,10 @@ def _matrix_transpose(self: ExTensor) -> ExTensor:
     return shape.swapaxes(self, -1, -2)
 
 
+def _refuse(self: ExTensor, key: Any, value: Any) -> None:
+    raise TypeError("[ExTensor] tensors never change; use x = x.at[key].set(value)")
+
+
 def _attach() -> None:
     for name, function in _BINARY.items():
         setattr(ExTensor, f"__{name}__", _operator(f"__{name}__", function))
@@ -157,6 +162,7 @@ def _attach() -> None:
         "__abs__": elementwise.abs,
         "__invert__": _of_masks("__invert__", comparison.logical_not),
         "__getitem__": indexing.index,
+        "__setitem__": _refuse,
         "softmax": softmax,
         "log_softmax": log_softmax,
         "reshape": _spread("reshape", shape.reshape),
@@ -170,6 +176,7 @@ def _attach() -> None:
     }
     for name, value in special.items():
         setattr(ExTensor, name, value)
+    teach(ExTensor, TENSOR)
 
 
 _attach()

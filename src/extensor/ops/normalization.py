@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from .. import kernels
 from ..dtypes import promote
-from ..graph import differentiable, fused
+from ..graph import INTS, differentiable, fused
 from ..tensor import ExTensor, Shape
 from ._checks import (
     as_bool,
@@ -116,7 +116,7 @@ def _start(function: str, x: ExTensor, normalized_shape: Any) -> tuple[int, Shap
 _ONE_EACH = "one value for each element of normalized_shape"
 
 
-@differentiable(plain=(..., tuple, None, None, 1e-5))
+@differentiable(plain=(..., INTS, None, None, 1e-5))
 def layer_norm(
     x: ExTensor,
     normalized_shape: int | Shape,
@@ -157,7 +157,7 @@ def _layer_norm_formula(
     return NormGradients(grad_x, *_affine_gradients(g, unit, tuple(range(start)), wanted))
 
 
-@fused(_layer_norm_formula, plain=(..., ..., tuple, ExTensor, 1e-5, ALL))
+@fused(_layer_norm_formula, plain=(..., ..., INTS, ExTensor, 1e-5, ALL))
 def layer_norm_backward(
     grad_output: ExTensor,
     x: ExTensor,
@@ -193,7 +193,7 @@ def layer_norm_backward(
     return NormGradients(cast_like(grads[0], x), cast_like(grads[1], weight), cast_like(grads[2], grad))
 
 
-@differentiable(plain=(..., tuple, None, 1e-6))
+@differentiable(plain=(..., INTS, None, 1e-6))
 def rms_norm(
     x: ExTensor, normalized_shape: int | Shape, weight: ExTensor | None = None, eps: float = 1e-6
 ) -> ExTensor:
@@ -237,7 +237,7 @@ def _rms_norm_formula(
     )
 
 
-@fused(_rms_norm_formula, plain=(..., ..., tuple, ExTensor, 1e-6, (True, True)))
+@fused(_rms_norm_formula, plain=(..., ..., INTS, ExTensor, 1e-6, (True, True)))
 def rms_norm_backward(
     grad_output: ExTensor,
     x: ExTensor,
@@ -300,7 +300,7 @@ def _groups(function: str, x: ExTensor, num_groups: Any) -> int:
     return groups
 
 
-@differentiable(plain=(..., tuple, None, None, 1e-5))
+@differentiable(plain=(..., INTS, None, None, 1e-5))
 def group_norm(
     x: ExTensor,
     num_groups: int,
@@ -351,7 +351,7 @@ def _group_gradients(
     return NormGradients(cast_like(grads[0], x), cast_like(grads[1], weight), cast_like(grads[2], grad))
 
 
-@fused(_group_norm_formula, plain=(..., ..., tuple, ExTensor, 1e-5, ALL))
+@fused(_group_norm_formula, plain=(..., ..., INTS, ExTensor, 1e-5, ALL))
 def group_norm_backward(
     grad_output: ExTensor,
     x: ExTensor,

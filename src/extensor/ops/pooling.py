@@ -6,13 +6,12 @@ import math
 from typing import Any, NamedTuple
 
 from .. import kernels
-from ..errors import describe
 from ..graph import differentiable, fused
 from ..kernels.reference.pooling import cells, divisors
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._checks import as_bool, as_floating, as_grad, differentiable_input, shape_of
 from ._formulas import on_tensors
-from ._spatial import as_pair, check_axes, remembered
+from ._spatial import check_axes, grid_of, pooling_of, remembered
 from .casting import cast_like
 from .conv import conv_transpose2d
 from .creation import ones, zeros
@@ -37,11 +36,7 @@ class Windows(NamedTuple):
 @remembered
 def _windows(function: str, x: Shape, kernel_size: Any, stride: Any, padding: Any, ceil_mode: Any) -> Windows:
     check_axes(function, "x", x, "N, C, H, W")
-    window = as_pair(function, "kernel_size", kernel_size, 1)
-    strides = window if stride is None else as_pair(function, "stride", stride, 1)
-    pads = as_pair(function, "padding", padding, 0)
-    if any(2 * p > k for p, k in zip(pads, window)):
-        raise ValueError(f"[{function}] padding {pads} must be at most half of kernel_size {window}")
+    window, strides, pads = pooling_of(function, kernel_size, stride, padding)
     partial = as_bool(function, "ceil_mode", ceil_mode)
     size = []
     for n, k, s, p in zip(x[2:], window, strides, pads):
@@ -247,13 +242,9 @@ def global_avg_pool2d_backward(grad_output: ExTensor, x: TensorOrShape) -> ExTen
 
 
 def _grid(function: str, shape: Shape, output_size: Any) -> tuple[int, ...]:
-    """The height and width of an adaptive pooling's output; None keeps that of the image."""
+    """The height and width of an adaptive pooling's output."""
     _check_image(function, shape)
-    sizes = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * 2
-    if len(sizes) != 2:
-        raise ValueError(f"[{function}] output_size must be an int or a pair, got {describe(output_size)}")
-    kept = [n if m is None else m for n, m in zip(shape[2:], sizes)]
-    return as_pair(function, "output_size", kept, 1)
+    return grid_of(function, output_size, shape[2:])
 
 
 @differentiable

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..graph import ALL_AXES, FLAT_AXIS, differentiable, fused
+from ..graph import ALL_AXES, FLAT_AXIS, SHAPE_OF, differentiable, fused
 from ..kernels import Kernel
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._checks import (
@@ -100,7 +100,7 @@ def sum(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     return _reduce("sum", kernels.sum, x, axis, keepdims)
 
 
-@fused(_sum_formula, plain=(..., tuple, ALL_AXES, False))
+@fused(_sum_formula, plain=(..., SHAPE_OF, ALL_AXES, False))
 def sum_backward(
     grad_output: ExTensor, x: TensorOrShape, axis: Axis = None, keepdims: bool = False
 ) -> ExTensor:
@@ -144,7 +144,7 @@ def _mean_formula(g: ExTensor, x: TensorOrShape, axis: Axis = None, keepdims: bo
     return _spread(g / float(_count(shape, axis)), shape, axis).broadcast_to(shape)
 
 
-@fused(_mean_formula, plain=(..., tuple, ALL_AXES, False))
+@fused(_mean_formula, plain=(..., SHAPE_OF, ALL_AXES, False))
 def mean_backward(
     grad_output: ExTensor, x: TensorOrShape, axis: Axis = None, keepdims: bool = False
 ) -> ExTensor:

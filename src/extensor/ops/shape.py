@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import kernels
 from ..errors import describe
-from ..graph import differentiable
+from ..graph import SHAPE, differentiable
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._checks import as_axes, as_axis, as_floating, as_grad, as_ints, as_shape, as_tensor, shape_of
 from .casting import cast_like
@@ -24,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@differentiable(plain=(..., tuple))
+@differentiable(plain=(..., SHAPE))
 def reshape(x: ExTensor, shape: Any) -> ExTensor:
     """The same elements, in the same order, with another shape.
 

@@ -1,5 +1,9 @@
 """Optimisers: rules that turn gradients into better parameters; and schedules of their learning rates."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from .._habits import OPTIM as _OPTIM
+from .._habits import missing_from as _missing_from
 from . import functional
 from .averaging import EMA
 from .clipping import clip_grad_norm, clip_grad_value
@@ -26,3 +30,6 @@ __all__ = [
     "LRScheduler", "StepLR", "MultiStepLR", "ExponentialLR", "ConstantLR", "LinearLR", "LambdaLR", "CosineAnnealingLR",
     "WarmupScheduler", "OneCycleLR", "ReduceLROnPlateau", "SequentialLR",
 ]  # fmt: skip
+
+if not _TYPE_CHECKING:
+    __getattr__ = _missing_from(__name__, _OPTIM)

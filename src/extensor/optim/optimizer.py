@@ -28,6 +28,8 @@ class Optimizer:
         param_groups: a list of dicts with the parameters and options of each group; schedules change ``"lr"`` there.
         state: for each parameter that was stepped, what the rule remembers.
 
+    Every option is an attribute too, of all groups at once: ``optimizer.lr = 0.1``. A schedule sets ``lr`` itself.
+
     Example:
         >>> import extensor as et
         >>> w = et.nn.Parameter([1.0, -2.0])
@@ -56,6 +58,29 @@ class Optimizer:
             raise ValueError(f"[{name}] params is empty; pass model.parameters()")
         for group in given if isinstance(given[0], dict) else [{"params": given}]:
             self.add_param_group(group)
+
+    def __getattr__(self, name: str) -> Any:
+        """An option that all groups have in common; only asked for what is no ordinary attribute."""
+        if name not in self.__dict__.get("defaults", ()):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        values = [group[name] for group in self.param_groups]
+        if any(value != values[0] for value in values):
+            raise AttributeError(
+                f"[{type(self).__name__}] {name} differs between the groups: {', '.join(map(str, values))}; "
+                f"see optimizer.param_groups[i][{name!r}]"
+            )
+        return values[0]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self.__dict__.get("defaults", ()):
+            super().__setattr__(name, value)
+            return
+        changed = [
+            checked(type(self).__name__, {key: group[key] for key in self.defaults} | {name: value})
+            for group in self.param_groups
+        ]
+        for group, options in zip(self.param_groups, changed):
+            group[name] = options[name]
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
         """Train more parameters, with options of their own: ``{"params": [...], "lr": 0.1}``."""

@@ -6,7 +6,7 @@ tests and the edge table all walk the same rows (:mod:`extensor.testing.samples`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -133,11 +133,14 @@ class Pair:
         name: the public name of the forward function; its gradient is ``<name>_backward``.
         cases: draws the sample calls; away from kinks and ties.
         edges: kinks, ties, 0, -0, the infinities and nan.
+        large: draws calls so large that kernels go other ways, and too large for central differences: their gradients
+            in the narrower dtypes are compared with those in float64 alone.
     """
 
     name: str
     cases: Callable[[Draw], Iterator[Case]]
     edges: Sequence[Edge] = field(default_factory=tuple)
+    large: Callable[[Draw], Iterable[Case]] = lambda draw: ()
 
 
 def unary(domain: Domain = REAL, **options: Any) -> Callable[[Draw], Iterator[Case]]:

@@ -223,6 +223,12 @@ def _resnet20(path: Path | None, seed: int, steps: int | None) -> Setup:
 
 def _text_setup(path: Path | None, seed: int, model: dict[str, Any], length: int, batch: int) -> Setup:
     text = load_text(path)
+    least = 10 * length + 1
+    if len(text) < least:
+        raise ValueError(
+            f"[load_text] {path} has a length of {len(text)}, but {least} characters are the least to train on: a tenth "
+            f"of a text is kept for validation and must hold {length} characters and the one that follows them"
+        )
     learned, held_out = text.split(0.9)
     model["args"]["vocab_size"] = len(text.vocabulary)
     config = {

@@ -67,14 +67,19 @@ def unscaled(values: np.ndarray, description: Mapping[str, Any] | None) -> np.nd
 
 def notes_on(table: Table) -> list[str]:
     """What a person should know about how the cells were read, a line each."""
-    notes = [
-        f"{name}: {'an empty cell counts' if count == 1 else f'{count} empty cells count'} as the mean of the column"
-        for name, count in table.filled.items()
-    ]
+    notes = [f"{name}: {_empty(count)} as the mean of the column" for name, count in table.filled.items()]
+    for name in (c["name"] for c in table.encoding["columns"] if "" in c.get("values", ())):
+        count = int(table.inputs[:, table.columns.index(f"{name}=")].sum())
+        if count:
+            notes.append(f"{name}: {_empty(count)} as one more word")
     for name, values in table.unseen.items():
         shown = ", ".join(value or "(empty)" for value in values[:5]) + (", ..." if len(values) > 5 else "")
         notes.append(f"{name}: not there in training, taken for none of the values known: {shown}")
     return notes
+
+
+def _empty(count: int) -> str:
+    return "an empty cell counts" if count == 1 else f"{count} empty cells count"
 
 
 def _column(text: str) -> str | int:

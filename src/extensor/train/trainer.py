@@ -408,7 +408,7 @@ class Trainer:
         for callback in self.callbacks:
             callback.on_fit_end(self)
         if run.history.stopped != "finished":
-            kept = " A checkpoint is written; resume=True goes on from it." if self.folder else ""
+            kept = " A checkpoint is written; resume the run to go on from it." if self.folder else ""
             self._out.display.message(f"Stopped at step {self.step}: {run.history.stopped}.{kept}")
 
     def _position(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..registry import Case, Draw, Pair, ties
+from ..registry import Case, Domain, Draw, Pair, ties
 
 INF, NAN = float("inf"), float("nan")
 Row = tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]
@@ -42,6 +42,12 @@ def _cases(rows: tuple[Row, ...], output_axis: int) -> Any:
     return cases
 
 
+def _for_winograd(draw: Draw) -> Iterator[Case]:
+    """Large enough for Winograd's method, in float32; the gradients are about 1, as errors are measured by that."""
+    x, weight = Domain(-0.02, 0.02), Domain(-0.05, 0.05)
+    yield Case(draw.values((8, 16, 16, 16), x), draw.values((16, 16, 3, 3), weight), padding=1)
+
+
 def _image(*values: float) -> np.ndarray:
     return np.array([[[values]]])
 
@@ -59,6 +65,7 @@ PAIRS = [
         ties("nan", Case(_image(1.0, NAN, 4.0), _ROW, np.array([0.0])), [[[[2.0, 5.0, 3.0]]]], [[[[NAN, NAN]]]], [2.0])
         + ties("nan in the weight", Case(_image(1.0, 2.0), _image(NAN, 3.0)), [[[[NAN, 3.0]]]], [[[[1.0, 2.0]]]])
         + ties("inf", Case(_image(1.0, INF), _ROW), [[[[2.0, 3.0]]]], [[[[1.0, INF]]]]),
+        _for_winograd,
     ),
     Pair(
         "conv_transpose2d", _cases(CONV_TRANSPOSE2D, 1),
