@@ -48,6 +48,20 @@ inline bool read_shape(PyObject* tuple, int& ndim, npy_intp* shape) {
   return true;
 }
 
+// One whole number for both directions, or one for each.
+inline bool read_pair(PyObject* object, int64_t* pair) {
+  if (PyLong_CheckExact(object)) {
+    pair[0] = pair[1] = PyLong_AsSsize_t(object);
+    if (pair[0] < 0) PyErr_Clear();
+    return pair[0] >= 0;
+  }
+  int count;
+  npy_intp found[NPY_MAXDIMS];
+  if (!read_shape(object, count, found) || count != 2) return false;
+  pair[0] = found[0], pair[1] = found[1];
+  return true;
+}
+
 enum class LossReduction { mean, sum, none, other };
 
 inline LossReduction read_reduction(PyObject* text) {

@@ -44,29 +44,38 @@ Ready read_arrays(PyObject* const* args, int last_axes, Arrays& out) {
   return Ready::yes;
 }
 
-// A tuple of `count` whole numbers.
-bool read_numbers(PyObject* tuple, int count, int64_t* to) {
-  int found;
-  npy_intp numbers[NPY_MAXDIMS];
-  if (!read_shape(tuple, found, numbers) || found != count) return false;
-  for (int i = 0; i < count; ++i) to[i] = numbers[i];
+// The zeros before and after both directions: as the reference takes them, or as callers of the function give them.
+bool read_padding(PyObject* object, int64_t* padding) {
+  int count;
+  npy_intp sides[NPY_MAXDIMS];
+  if (PyTuple_Check(object) && read_shape(object, count, sides) && count == 4) {
+    for (int i = 0; i < 4; ++i) padding[i] = sides[i];
+    return true;
+  }
+  int64_t pair[2];
+  if (!read_pair(object, pair)) return false;
+  padding[0] = padding[1] = pair[0], padding[2] = padding[3] = pair[1];
   return true;
 }
 
 // stride, padding, dilation and groups, beside the shape of the weight and of the images on the side of the inputs.
-// The size of the images on the other side follows.
+// The size of the images on the other side follows. False if they do not fit together.
 bool read_geometry(PyObject* const* options, const npy_intp* weight, const npy_intp* x, ConvShape& s) {
+  constexpr int64_t most = INT32_MAX;
   int64_t padding[4];
-  if (!read_numbers(options[0], 2, s.stride) || !read_numbers(options[1], 4, padding) || !read_numbers(options[2], 2, s.dilation))
-    return false;
+  if (!read_pair(options[0], s.stride) || !read_padding(options[1], padding) || !read_pair(options[2], s.dilation)) return false;
   s.groups = PyLong_Check(options[3]) ? PyLong_AsLong(options[3]) : 0;
   if (s.groups < 1) {
     PyErr_Clear();
     return false;
   }
+  if (s.groups > most || weight[1] * s.groups != x[1] || weight[0] % s.groups != 0) return false;
   s.images = x[0], s.inputs = weight[1], s.outputs = weight[0] / s.groups;
   for (int d = 0; d < 2; ++d) {
     s.x[d] = x[2 + d], s.kernel[d] = weight[2 + d], s.padding[d] = padding[2 * d];
+    const bool usual = s.stride[d] >= 1 && s.stride[d] <= most && s.dilation[d] >= 1 && s.dilation[d] <= most &&
+                       padding[2 * d] <= most && padding[2 * d + 1] <= most && s.kernel[d] >= 1;
+    if (!usual) return false;
     const int64_t room = s.x[d] + padding[2 * d] + padding[2 * d + 1] - s.dilation[d] * (s.kernel[d] - 1) - 1;
     if (room < 0) return false;
     s.y[d] = room / s.stride[d] + 1;
@@ -112,7 +121,7 @@ PyObject* call_conv2d(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (ready == Ready::failed) return nullptr;
   const npy_intp *x = in.shape(0), *weight = in.shape(1);
   ConvShape s;
-  if (!read_geometry(args + 3, weight, x, s)) return not_covered();
+  if (!read_geometry(args + 3, weight, x, s) || (in.item[2] != nullptr && in.shape(2)[0] != weight[0])) return not_covered();
   const npy_intp y[] = {x[0], weight[0], s.y[0], s.y[1]};
   PyObject* out = new_object(in.dtype, 4, y);
   if (out == nullptr) return nullptr;
@@ -133,8 +142,7 @@ PyObject* call_conv_transpose2d(PyObject* self, PyObject* const* args, Py_ssize_
   const npy_intp *x = in.shape(0), *weight = in.shape(1);
   ConvShape s;
   int64_t stride[2], padding[4], dilation[2], more[2];
-  if (!read_numbers(args[3], 2, stride) || !read_numbers(args[4], 4, padding) || !read_numbers(args[5], 2, dilation) ||
-      !read_numbers(args[7], 2, more))
+  if (!read_pair(args[3], stride) || !read_padding(args[4], padding) || !read_pair(args[5], dilation) || !read_pair(args[7], more))
     return not_covered();
   const long groups = PyLong_AsLong(args[6]);
   npy_intp shape[4] = {x[0], weight[1] * groups, 0, 0};
@@ -179,7 +187,8 @@ PyObject* call_backward(PyObject* self, PyObject* const* args, Py_ssize_t count)
   const npy_intp *g = in.shape(0), *x = in.shape(1), *weight = in.shape(2);
   ConvShape s;
   if (!read_geometry(args + 3, weight, Transposed ? g : x, s) || (!Transposed && !is_finite(in, 2))) return not_covered();
-  for (int d = 0; d < 2; ++d) s.y[d] = (Transposed ? x : g)[2 + d];
+  if (!Transposed && (g[0] != x[0] || g[1] != weight[0] || g[2] != s.y[0] || g[3] != s.y[1])) return not_covered();
+  if (Transposed) s.y[0] = x[2], s.y[1] = x[3];  // fewer than fit, if output_padding was a step or more
   PyObject* grads = PyTuple_New(3);
   if (grads == nullptr) return nullptr;
   for (int i = 0; i < 3; ++i) {

@@ -9,18 +9,32 @@
 namespace extensor {
 namespace {
 
-// window, stride, padding and size (of the output), beside the shape of the images.
+// window, stride, padding and the size of the output, beside the shape of the images: as the reference takes them, or as
+// callers of the function give them, no stride for that of the window and ceil_mode for the size. False if they do not
+// fit together.
 bool read_pool(PyObject* const* options, const npy_intp* x, PoolShape& s) {
-  int64_t* targets[] = {s.size, s.stride, s.padding, s.y};
-  for (int i = 0; i < 4; ++i) {
-    int count;
-    npy_intp pair[NPY_MAXDIMS];
-    if (!read_shape(options[i], count, pair) || count != 2) return false;
-    targets[i][0] = pair[0], targets[i][1] = pair[1];
-  }
+  if (!read_pair(options[0], s.size) || !read_pair(options[1] == Py_None ? options[0] : options[1], s.stride) ||
+      !read_pair(options[2], s.padding))
+    return false;
   s.planes = x[0] * x[1];
-  s.x[0] = x[2], s.x[1] = x[3];
-  return s.size[0] > 0 && s.size[1] > 0 && s.stride[0] > 0 && s.stride[1] > 0;
+  const bool sized = !PyBool_Check(options[3]), partial = options[3] == Py_True;
+  if (sized && !read_pair(options[3], s.y)) return false;
+  for (int d = 0; d < 2; ++d) {
+    s.x[d] = x[2 + d];
+    if (s.size[d] < 1 || s.size[d] > INT32_MAX || s.stride[d] < 1 || s.stride[d] > INT32_MAX || 2 * s.padding[d] > s.size[d]) return false;
+    if (sized) continue;
+    const int64_t room = s.x[d] + 2 * s.padding[d] - s.size[d];
+    if (s.x[d] == 0 || room < 0) return false;
+    s.y[d] = (room + (partial ? s.stride[d] - 1 : 0)) / s.stride[d] + 1;
+    if (partial && (s.y[d] - 1) * s.stride[d] >= s.x[d] + s.padding[d]) --s.y[d];
+  }
+  return true;
+}
+
+// Whether an array is as large as the output.
+bool fits(PyArrayObject* array, const npy_intp* x, const PoolShape& s) {
+  const npy_intp* shape = PyArray_DIMS(array);
+  return shape[0] == x[0] && shape[1] == x[1] && shape[2] == s.y[0] && shape[3] == s.y[1];
 }
 
 // An array with four axes in a dtype that is covered.
@@ -75,7 +89,8 @@ PyObject* call_max_pool2d_backward(PyObject* self, PyObject* const* args, Py_ssi
   PyArrayObject *upstream = as_images(args[0]), *images = as_images(args[1]);
   if (upstream == nullptr || images == nullptr) return call_widened(call_max_pool2d_backward, self, args, count);
   const DType dtype = dtype_of(images);
-  if (dtype_of(upstream) != dtype || !read_pool(args + 2, PyArray_DIMS(images), s)) return not_covered();
+  if (dtype_of(upstream) != dtype || !read_pool(args + 2, PyArray_DIMS(images), s) || !fits(upstream, PyArray_DIMS(images), s))
+    return not_covered();
   PyArrayObject *g = dense(args[0]), *x = dense(args[1]);
   PyArrayObject* out = g == nullptr || x == nullptr ? nullptr : new_array(dtype, 4, PyArray_DIMS(images));
   if (out != nullptr && PyArray_SIZE(out) > 0) {
@@ -119,7 +134,7 @@ PyObject* call_avg_pool2d_backward(PyObject* self, PyObject* const* args, Py_ssi
   npy_intp shape[NPY_MAXDIMS];
   PyArrayObject* upstream = as_images(args[0]);
   if (upstream == nullptr) return call_widened(call_avg_pool2d_backward, self, args, count);
-  if (!read_shape(args[1], ndim, shape) || ndim != 4 || !read_pool(args + 2, shape, s)) return not_covered();
+  if (!read_shape(args[1], ndim, shape) || ndim != 4 || !read_pool(args + 2, shape, s) || !fits(upstream, shape, s)) return not_covered();
   const DType dtype = dtype_of(upstream);
   PyArrayObject* g = dense(args[0]);
   PyArrayObject* out = g == nullptr ? nullptr : new_array(dtype, 4, shape);

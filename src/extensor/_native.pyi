@@ -51,6 +51,9 @@ class OpBase:
 
 ALL_AXES: str
 ANY_NUMBER: str
+ANY_INTS: str
+ONES: str
+ZEROS: str
 FLAT_AXIS: str
 LAST_AXIS: str
 

@@ -9,13 +9,15 @@ entry                what the argument is
 ``...``              a tensor
 ``None``             a tensor with a gradient that may be left out
 ``ExTensor``         in a backward: a tensor that may be left out
-``INTS``             between tensors: an int, or a tuple of ints
+``INTS``             between tensors or right after them: an int, or a tuple of ints
 ``SHAPE``            after the tensors: a tuple of ints
 ``SHAPE_OF``         in a backward, after the tensors: a tensor of which only the shape counts, or
                      that shape
 ``ALL_AXES``         None, an axis or several; ``LAST_AXIS``: one axis, the last without it;
                      ``FLAT_AXIS``: one axis, or None
 ``ANY_NUMBER``       a number, or None
+``ONES``             an int, or a tuple of ints; 1 without it; ``ZEROS``: 0 without it;
+                     ``ANY_INTS``: None without it
 anything else        an option with this default; another value of its type is plain, too
 ===================  ==========================================================================
 
@@ -34,13 +36,13 @@ from .kernels import NATIVE
 from .tensor import ExTensor
 
 try:
-    from ._native import ALL_AXES, ANY_NUMBER, FLAT_AXIS, LAST_AXIS
+    from ._native import ALL_AXES, ANY_INTS, ANY_NUMBER, FLAT_AXIS, LAST_AXIS, ONES, ZEROS
 except ModuleNotFoundError:
-    from ._pure import ALL_AXES, ANY_NUMBER, FLAT_AXIS, LAST_AXIS
+    from ._pure import ALL_AXES, ANY_INTS, ANY_NUMBER, FLAT_AXIS, LAST_AXIS, ONES, ZEROS
 
 __all__ = [
-    "ALL_AXES", "ANY_NUMBER", "FLAT_AXIS", "INTS", "LAST_AXIS", "SHAPE", "SHAPE_OF", "run_backward_natively", "run_natively",
-    "run_undifferentiated_natively",
+    "ALL_AXES", "ANY_INTS", "ANY_NUMBER", "FLAT_AXIS", "INTS", "LAST_AXIS", "ONES", "SHAPE", "SHAPE_OF", "ZEROS",
+    "run_backward_natively", "run_natively", "run_undifferentiated_natively",
 ]  # fmt: skip
 
 INTS, SHAPE, SHAPE_OF = "ints", "shape", "shape of"
@@ -115,7 +117,7 @@ def _run_directly(op: Any, records: bool, kept: Any, targets: Any, names: Any, r
     native = NATIVE.get(op.__name__)
     if native is not None:
         required = sum(1 for _ in itertools.takewhile(lambda entry: entry is ..., op.plain))
-        optional = [i + 1 for i, entry in enumerate(op.plain) if entry is ExTensor]
+        optional = [i + 1 for i, entry in enumerate(op.plain) if entry is ExTensor or entry is INTS]
         tensors = max(required, *(t + 1 for t in targets), *optional) if targets or optional else required
         plain = tuple(_NATIVE_ENTRIES.get(entry, entry) for entry in op.plain)
         op.run_directly(native, records, kept, targets, plain, names, tensors, results)

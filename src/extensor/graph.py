@@ -34,12 +34,15 @@ from typing import Any, Protocol, TypeVar, overload
 
 from ._plain_calls import (
     ALL_AXES,
+    ANY_INTS,
     ANY_NUMBER,
     FLAT_AXIS,
     INTS,
     LAST_AXIS,
+    ONES,
     SHAPE,
     SHAPE_OF,
+    ZEROS,
     run_backward_natively,
     run_natively,
     run_undifferentiated_natively,
@@ -72,7 +75,7 @@ except ModuleNotFoundError:
     )
 
 __all__ = [
-    "ALL_AXES", "ANY_NUMBER", "FLAT_AXIS", "INTS", "LAST_AXIS", "SHAPE", "SHAPE_OF", "Node", "Op", "differentiable", "fused",
+    "ALL_AXES", "ANY_INTS", "ANY_NUMBER", "FLAT_AXIS", "INTS", "LAST_AXIS", "ONES", "SHAPE", "SHAPE_OF", "ZEROS", "Node", "Op", "differentiable", "fused",
     "is_recording", "no_grad", "observe", "undifferentiated",
 ]  # fmt: skip
 

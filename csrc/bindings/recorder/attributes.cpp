@@ -6,6 +6,9 @@ PyObject* last_axis = nullptr;
 PyObject* all_axes = nullptr;
 PyObject* flat_axis = nullptr;
 PyObject* any_number = nullptr;
+PyObject* ones = nullptr;
+PyObject* zeros = nullptr;
+PyObject* any_ints = nullptr;
 
 namespace {
 
@@ -43,9 +46,20 @@ struct Marker {
 constexpr Marker markers[] = {{&last_axis, "LAST_AXIS", "last axis"},
                               {&all_axes, "ALL_AXES", "all axes"},
                               {&flat_axis, "FLAT_AXIS", "flat axis"},
-                              {&any_number, "ANY_NUMBER", "any number"}};
+                              {&any_number, "ANY_NUMBER", "any number"},
+                              {&ones, "ONES", "ones"},
+                              {&zeros, "ZEROS", "zeros"},
+                              {&any_ints, "ANY_INTS", "any ints"}};
 
 }  // namespace
+
+bool is_ints(PyObject* value) {
+  if (PyLong_CheckExact(value)) return true;
+  if (!PyTuple_CheckExact(value)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i)
+    if (!PyLong_CheckExact(PyTuple_GET_ITEM(value, i))) return false;
+  return true;
+}
 
 bool add_markers(PyObject* module) {
   for (const Marker& marker : markers) {
@@ -66,6 +80,11 @@ PyObject* made_attribute(PyObject* value, PyObject* plain, int ndim) {
   if (plain == any_number) {
     if (value == nullptr || value == Py_None) return Py_NewRef(Py_None);
     return PyFloat_CheckExact(value) || PyLong_CheckExact(value) ? Py_NewRef(value) : nullptr;
+  }
+  if (plain == any_ints && (value == nullptr || value == Py_None)) return Py_NewRef(Py_None);
+  if (plain == ones || plain == zeros || plain == any_ints) {
+    if (value == nullptr) return PyLong_FromLong(plain == ones);
+    return is_ints(value) ? Py_NewRef(value) : nullptr;
   }
   if (value == nullptr || value == plain) return Py_NewRef(plain);
   // keepdims, an eps, the needs of a backward, the reduction of a loss

@@ -10,6 +10,12 @@ extern PyObject* last_axis;   // the number of the last axis
 extern PyObject* all_axes;    // the tuple of all axes
 extern PyObject* flat_axis;   // None, all elements in a row; or the number of the axis that is given
 extern PyObject* any_number;  // None, or the number that is given
+extern PyObject* ones;        // 1, or the int or the tuple of ints that is given
+extern PyObject* zeros;       // 0, or the int or the tuple of ints that is given
+extern PyObject* any_ints;    // None, or the int or the tuple of ints that is given
+
+// An int, or a tuple of ints.
+bool is_ints(PyObject* value);
 
 // Makes these and adds them to the module. False with a Python error set on failure.
 bool add_markers(PyObject* module);

@@ -150,19 +150,12 @@ PyObject* record(Op* op, PyObject* const* args, const Operands& ops, PyObject* o
   return reinterpret_cast<PyObject*>(node);
 }
 
-bool is_shape(PyObject* value) {
-  if (!PyTuple_CheckExact(value)) return false;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i)
-    if (!PyLong_CheckExact(PyTuple_GET_ITEM(value, i))) return false;
-  return true;
-}
-
 // What a kernel gets for a shape, and in a backward for a tensor of which it needs the shape alone: of the dtype of the
 // gradient, and not recorded. In a forward a tensor would stand for its elements. A new reference; nullptr without an
 // error set: in doubt.
 PyObject* made_shape(const Op* op, PyObject* value, const Tensor* grad) {
   if (value == nullptr || grad == nullptr) return nullptr;
-  if (PyTuple_CheckExact(value)) return is_shape(value) ? Py_NewRef(value) : nullptr;
+  if (PyTuple_CheckExact(value)) return is_ints(value) ? Py_NewRef(value) : nullptr;
   if (op->records || !PyObject_TypeCheck(value, tensor_base)) return nullptr;
   auto* tensor = reinterpret_cast<Tensor*>(value);
   auto* array = reinterpret_cast<PyArrayObject*>(tensor->array);
@@ -211,7 +204,7 @@ PyObject* call_directly(Op* op, PyObject* const* args, Py_ssize_t count, PyObjec
   int ndim = 0;  // a loss's grad_output has fewer axes than its logits
   for (Py_ssize_t i = 0; i < op->tensor_count; ++i) {
     if (PyTuple_GET_ITEM(op->plain, i) == reinterpret_cast<PyObject*>(&PyTuple_Type)) {  // a shape between tensors
-      if (given[i] == nullptr || !(PyLong_CheckExact(given[i]) || is_shape(given[i]))) return nullptr;
+      if (given[i] == nullptr || !is_ints(given[i])) return nullptr;
       values[i] = given[i];
       continue;
     }

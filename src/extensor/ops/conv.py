@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .. import kernels
-from ..graph import differentiable, fused
+from ..graph import ONES, ZEROS, differentiable, fused
 from ..tensor import ExTensor, Shape
 from ._checks import as_floating, as_grad, as_int, check_needs, differentiable_input
 from ._formulas import on_tensors
@@ -132,7 +132,7 @@ def _flat(padding: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
     return tuple(n for pair in padding for n in pair)
 
 
-@differentiable
+@differentiable(plain=(..., ..., None, ONES, ZEROS, ONES, ONES))
 def conv2d(
     x: ExTensor,
     weight: ExTensor,
@@ -218,7 +218,7 @@ def _conv2d_formula(
     return ConvGradients(grad_x, grad_weight, g.sum((0, 2, 3)) if needs[2] else None)
 
 
-@fused(_conv2d_formula)
+@fused(_conv2d_formula, plain=(..., ..., ..., ONES, ZEROS, ONES, ONES, ALL))
 def conv2d_backward(
     grad_output: ExTensor,
     x: ExTensor,

@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from .. import kernels
-from ..graph import differentiable, fused
+from ..graph import ANY_INTS, INTS, ZEROS, differentiable, fused
 from ..kernels.reference.pooling import cells, divisors
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._checks import as_bool, as_floating, as_grad, differentiable_input, shape_of
@@ -52,7 +52,7 @@ def _windows(function: str, x: Shape, kernel_size: Any, stride: Any, padding: An
     return Windows(window, strides, pads, tuple(size))
 
 
-@differentiable
+@differentiable(plain=(..., INTS, ANY_INTS, ZEROS, False))
 def max_pool2d(
     x: ExTensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False
 ) -> ExTensor:
@@ -93,7 +93,7 @@ def _max_pool2d_formula(
     return grad.reshape(x.shape) + blank
 
 
-@fused(_max_pool2d_formula)
+@fused(_max_pool2d_formula, plain=(..., ..., INTS, ANY_INTS, ZEROS, False))
 def max_pool2d_backward(
     grad_output: ExTensor,
     x: ExTensor,
@@ -122,7 +122,7 @@ def max_pool2d_backward(
     return cast_like(kernels.max_pool2d_backward(grad, x, *how), x)
 
 
-@differentiable
+@differentiable(plain=(..., INTS, ANY_INTS, ZEROS, False, True))
 def avg_pool2d(
     x: ExTensor,
     kernel_size: Any,
