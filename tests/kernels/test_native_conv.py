@@ -113,10 +113,27 @@ def test_large(x_shape: Any, w_shape: Any, stride: Any, padding: Any, dtype: Any
     assert_same("conv2d_backward", g, x, weight, *options, ALL, terms=terms + g[:, 0].size, dtype=dtype)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kernel", [(3, 3), (5, 5), (3, 5), (1, 4), (7, 7), (12, 12)])
+@pytest.mark.parametrize("size", [(14, 14), (7, 16), (3, 33), (29, 1), (300, 70)])
+def test_a_kernel_for_each_channel(size: Any, kernel: Any, dtype: Any) -> None:
+    rng = np.random.default_rng(4)
+    x, weight = draw(rng, (2, 3, *size), dtype), draw(rng, (3, 1, *kernel), dtype)
+    for dilation, more in (((1, 1), 0), ((1, 1), 1), ((2, 3), 0)):
+        top, left = (d * (k - 1) // 2 + more for d, k in zip(dilation, kernel))
+        options = ((1, 1), (top, kernel[0], left, dilation[1] * (kernel[1] - 1)), dilation, 3)
+        bias = rng.standard_normal(3).astype(dtype)
+        terms = weight[0].size
+        assert_same("conv2d", x, weight, bias, *options, terms=terms, dtype=dtype)
+        g = draw(rng, KERNELS["conv2d"].native(x, weight, bias, *options).shape, dtype)
+        assert_same("conv2d_backward", g, x, weight, *options, ALL, terms=terms + g[:, 0].size, dtype=dtype)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize(
     ("x_shape", "w_shape", "options"),
     [
+        ((2, 3, 9, 17), (3, 1, 3, 3), ((1, 1), (1, 1, 1, 1), (1, 1), 3)),
         ((2, 3, 9, 11), (4, 3, 3, 3), ((2, 1), (1, 0, 1, 2), (1, 2), 1)),
         ((2, 3, 9, 9), (16, 3, 5, 5), ((1, 1), (0, 1, 0, 2), (1, 1), 1)),
         ((2, 3, 8, 5), (16, 3, 3, 3), ((1, 1), (1, 1, 1, 1), (1, 1), 1)),

@@ -9,13 +9,14 @@
 //         window at an offset that depends on k alone
 //
 // Vectors lie along the pixels of a row. Where those leave much of a vector empty, map_by_outputs.hpp or map_folded.hpp need
-// fewer multiplications; the sizes decide.
+// fewer multiplications; the sizes decide. Channels of their own go to map_depthwise.hpp.
 //
 // An element of the output is always the same chain of multiply-adds, so the bits do not depend on how the work is cut.
 // Compiled once per instruction set.
 #include "core/partial.hpp"
 #include "core/threads.hpp"
 #include "kernels/conv/map_by_outputs.hpp"
+#include "kernels/conv/map_depthwise.hpp"
 #include "kernels/conv/map_folded.hpp"
 #include "kernels/conv/steps.hpp"
 #include "kernels/conv/window.hpp"
@@ -168,6 +169,7 @@ void convolve(const ConvMap<T>& m) {
   const int64_t k = m.inputs * m.rows.taps * m.columns.taps;
   const int64_t source_plane = m.rows.source * m.columns.source, out_plane = m.out_height * m.out_width;
   if (m.images * m.groups * m.outputs == 0) return;
+  if (is_depthwise(m)) return convolve_depthwise(m);
   const SeenSteps<T> seen_steps(m);
   const double by_pixels = pixels_cost(m, seen_steps), by_outputs = outputs_cost(m, seen_steps), folded = folded_cost(m, seen_steps);
   if (folded < by_pixels && folded < by_outputs) return convolve_folded(m, seen_steps);
