@@ -178,6 +178,16 @@ PyObject* call_matmul(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return reinterpret_cast<PyObject*>(new_product(dtype, left, right, ndim, shape, batch_ndim));
 }
 
+// Of a vector or matrix on the right, or of two vectors: the same products.
+PyObject* call_dot(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  PyArrayObject* b = count == 2 ? as_array(args[1]) : nullptr;
+  return b == nullptr || PyArray_NDIM(b) > 2 ? not_covered() : call_matmul(self, args, count);
+}
+PyObject* call_inner(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  PyArrayObject* b = count == 2 ? as_array(args[1]) : nullptr;
+  return b == nullptr || PyArray_NDIM(b) > 1 ? not_covered() : call_matmul(self, args, count);
+}
+
 PyObject* call_outer(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (count != 2) return not_covered();
   PyArrayObject* a = as_array(args[0]);
@@ -294,7 +304,27 @@ PyObject* call_linear_backward(PyObject* self, PyObject* const* args, Py_ssize_t
   return tuple_of({grad_x, grad_weight, grad_bias});
 }
 
-// (g @ b.T, a.T @ g) for matrices, stacks of the same batch shape, and a batch of A's with one B.
+// The gradients of a product of a matrix and a vector, or of two vectors.
+PyObject* vector_gradients(PyArrayObject* g, PyArrayObject* a, PyArrayObject* b, PyObject* needs) {
+  const DType dtype = dtype_of(g);
+  const int a_ndim = PyArray_NDIM(a), b_ndim = PyArray_NDIM(b), g_ndim = PyArray_NDIM(g);
+  const Stack left = stack_of(a, false), right = stack_of(b, true);
+  if (left.columns != right.rows || g_ndim != a_ndim + b_ndim - 2) return not_covered();
+  Stack upstream = left;  // one row, one column, or one number
+  upstream.data = PyArray_BYTES(g), upstream.columns = right.columns, upstream.column = 1;
+  const int64_t step = g_ndim == 0 ? 1 : PyArray_STRIDE(g, 0) / PyArray_ITEMSIZE(g);
+  if (g_ndim == 1 && PyArray_DIM(g, 0) != left.rows * right.columns) return not_covered();
+  upstream.row = a_ndim == 2 ? step : 1;
+  if (b_ndim == 2) upstream.column = step;
+  PyObject *grad_a = Py_NewRef(Py_None), *grad_b = Py_NewRef(Py_None);
+  if (needs_item(needs, 0))
+    Py_SETREF(grad_a, reinterpret_cast<PyObject*>(new_product(dtype, upstream, right.transposed(), a_ndim, PyArray_DIMS(a), 0)));
+  if (needs_item(needs, 1))
+    Py_SETREF(grad_b, reinterpret_cast<PyObject*>(new_product(dtype, left.transposed(), upstream, b_ndim, PyArray_DIMS(b), 0)));
+  return tuple_of({grad_a, grad_b});
+}
+
+// (g @ b.T, a.T @ g) for matrices and vectors, stacks of the same batch shape, and a batch of A's with one B.
 PyObject* call_matmul_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (count != 4 || !PyTuple_Check(args[3]) || PyTuple_GET_SIZE(args[3]) != 2) return not_covered();
   PyArrayObject* g = as_array(args[0]);
@@ -305,6 +335,7 @@ PyObject* call_matmul_backward(PyObject* self, PyObject* const* args, Py_ssize_t
   if (!is_float(dtype)) return call_widened(call_matmul_backward, self, args, count);
   const int a_ndim = PyArray_NDIM(a), b_ndim = PyArray_NDIM(b);
   if (!is_covered(g, dtype) || !is_covered(a, dtype) || !is_covered(b, dtype)) return not_covered();
+  if (a_ndim <= 2 && b_ndim <= 2 && a_ndim * b_ndim > 0 && a_ndim + b_ndim < 4) return vector_gradients(g, a, b, args[3]);
   if (a_ndim < 2 || b_ndim < 2 || PyArray_NDIM(g) != a_ndim || (b_ndim != a_ndim && b_ndim != 2)) return not_covered();
   for (int axis = 0; axis < a_ndim - 2; ++axis)
     if (PyArray_DIM(a, axis) != PyArray_DIM(g, axis) || (b_ndim > 2 && PyArray_DIM(a, axis) != PyArray_DIM(b, axis))) return not_covered();
@@ -334,6 +365,8 @@ PyObject* call_matmul_backward(PyObject* self, PyObject* const* args, Py_ssize_t
 void bind_matmul(PyObject* kernels) {
   add_kernel(kernels, "matmul", call_matmul);
   add_kernel(kernels, "matmul_backward", call_matmul_backward);
+  add_kernel(kernels, "dot", call_dot);
+  add_kernel(kernels, "inner", call_inner);
   add_kernel(kernels, "outer", call_outer);
   add_kernel(kernels, "linear", call_linear);
   add_kernel(kernels, "linear_backward", call_linear_backward);

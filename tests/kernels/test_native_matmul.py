@@ -36,7 +36,7 @@ def laid_out(x: np.ndarray, how: str) -> np.ndarray:
     if how == "F":
         return np.asfortranarray(x)
     if how == "backwards":
-        return np.ascontiguousarray(x[::-1, ::-1])[::-1, ::-1]
+        return np.ascontiguousarray(np.flip(x))[tuple(slice(None, None, -1) for _ in x.shape)]
     wide = np.zeros([2 * n for n in x.shape], x.dtype)
     wide[tuple(slice(None, None, 2) for _ in x.shape)] = x
     return wide[tuple(slice(None, None, 2) for _ in x.shape)]
@@ -167,7 +167,14 @@ def test_linear_backward(shape: tuple[int, ...], dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shapes", [((3, 5), (5, 4)), ((2, 3, 5), (5, 4)), ((2, 3, 5), (2, 5, 4))], ids=str)
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((3, 5), (5, 4)), ((2, 3, 5), (5, 4)), ((2, 3, 5), (2, 5, 4)), ((30, 50), (50,)), ((50,), (50, 40)), ((7,), (7,)),
+        ((1, 5), (5,)), ((5,), (5, 1)),
+    ],
+    ids=str,
+)  # fmt: skip
 def test_matmul_backward(shapes: tuple[tuple[int, ...], tuple[int, ...]], dtype: Any) -> None:
     a, b = (numbers(*s, dtype=dtype) for s in shapes)
     g = numbers(*np.matmul(a, b).shape, dtype=dtype)
@@ -180,6 +187,35 @@ def test_matmul_backward(shapes: tuple[tuple[int, ...], tuple[int, ...]], dtype:
             assert (have is None) == (want is None)
             if want is not None:
                 assert_accurate(have, want, size)
+
+
+def test_matmul_backward_of_vectors_in_any_layout() -> None:
+    rng = np.random.default_rng(3)
+    a, b, g = (rng.standard_normal(shape) for shape in ((6, 8), (8,), (6,)))
+    expected = KERNELS["matmul_backward"].reference(g, a, b, (True, True))
+    turned = KERNELS["matmul_backward"].reference(g, b, a.T, (True, True))
+    for left, middle, right in itertools.product(("C", "F", "spread", "backwards"), repeat=3):
+        x, y, z = laid_out(a, left), laid_out(b, middle), laid_out(g, right)
+        for got, wanted in (
+            (NATIVE["matmul_backward"](z, x, y, (True, True)), expected),
+            (NATIVE["matmul_backward"](z, y, x.T, (True, True)), turned),
+        ):
+            for ours, theirs in zip(got, wanted):
+                np.testing.assert_allclose(ours, theirs, rtol=1e-14)
+    assert NATIVE["matmul_backward"](g[:5], a, b, (True, True)) is NotImplemented
+    assert NATIVE["matmul_backward"](g, a, b[:7], (True, True)) is NotImplemented
+
+
+@pytest.mark.parametrize(
+    "shapes", [((5,), (5,)), ((3, 5), (5,)), ((5,), (5, 4)), ((2, 3, 5), (5, 4))], ids=str
+)
+def test_dot_and_inner(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    a, b = (np.random.default_rng(1).standard_normal(shape) for shape in shapes)
+    np.testing.assert_allclose(NATIVE["dot"](a, b), np.dot(a, b), rtol=1e-14)
+    if b.ndim == 1:
+        np.testing.assert_allclose(NATIVE["inner"](a, b), np.inner(a, b), rtol=1e-14)
+    assert NATIVE["dot"](a, np.ones((2, a.shape[-1], 3))) is NotImplemented
+    assert NATIVE["inner"](a, np.ones((2, a.shape[-1]))) is NotImplemented
 
 
 def test_outer() -> None:

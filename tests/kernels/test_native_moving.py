@@ -151,3 +151,18 @@ def test_reshape(dtype: Any) -> None:
             assert np.shares_memory(found, layout) == np.shares_memory(expected, layout)
     for refused in ((5,), (-1, 6), (), [24]):
         assert KERNELS["reshape"].native(x, refused) is NotImplemented
+
+
+@pytest.mark.parametrize("name", ["transpose", "permute"])
+def test_transposes_are_views(name: str) -> None:
+    x = np.arange(24).reshape(2, 3, 4)
+    for layout in (x, x[::-1, :, ::2], x.T):
+        for axes in itertools.permutations(range(3)):
+            for given in (axes, tuple(a - 3 for a in axes)):
+                found = NATIVE[name](layout, given)
+                np.testing.assert_array_equal(found, layout.transpose(axes))
+                assert np.shares_memory(found, x)
+    np.testing.assert_array_equal(NATIVE[name](x, None), x.T)
+    assert NATIVE[name](np.array(5.0), ()).shape == ()
+    for refused in ((0, 1), (0, 1, 1), (0, 1, 3), (0, 1, -4), (0, 1, 2.0), [0, 1, 2], (0, 1, 2**70)):
+        assert NATIVE[name](x, refused) is NotImplemented

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import kernels
 from ..errors import describe
-from ..graph import differentiable, fused
+from ..graph import ANY_INTS, differentiable, fused
 from ..tensor import ExTensor, Shape
 from ._checks import as_axis, as_floating, as_grad, as_int, as_tensor, check_needs, differentiable_input
 from ._formulas import on_tensors
@@ -130,7 +130,7 @@ def _permutation(function: str, axes: Any, ndim: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-@differentiable
+@differentiable(plain=(..., ANY_INTS))
 def transpose(x: ExTensor, axes: Sequence[int] | None = None) -> ExTensor:
     """``x`` with its axes in another order; a view, nothing is copied.
 
@@ -160,6 +160,8 @@ def transpose_backward(grad_output: ExTensor, axes: Sequence[int] | None = None)
         (4, 2, 3)
     """
     grad = as_floating("transpose_backward", "grad_output", grad_output)
+    if axes is None:
+        return transpose(grad)
     order = _permutation("transpose_backward", axes, grad.ndim)
     return transpose(grad, tuple(sorted(range(grad.ndim), key=order.__getitem__)))
 
@@ -292,7 +294,7 @@ def _dot(function: str, a: Shape, b: Shape) -> _Contraction:
     return _last_with(function, a, b, -2 if len(b) > 1 else -1)
 
 
-@differentiable
+@differentiable(plain=(..., ...))
 def dot(a: ExTensor, b: ExTensor) -> ExTensor:
     """Sum of products over the last axis of ``a`` and the second to last (or only) axis of ``b``.
 
@@ -310,7 +312,8 @@ def dot(a: ExTensor, b: ExTensor) -> ExTensor:
     a, b = as_tensor("dot", "a", a), as_tensor("dot", "b", b)
     if not a.ndim or not b.ndim:
         return kernels.multiply(a, b)
-    return _dot("dot", a.shape, b.shape).forward(a, b)
+    contraction = _dot("dot", a.shape, b.shape)
+    return kernels.dot(a, b) if b.ndim <= 2 else contraction.forward(a, b)
 
 
 def dot_backward(grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH) -> BinaryGradients:
@@ -332,10 +335,13 @@ def dot_backward(grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Need
         grad = as_grad("dot_backward", grad_output, a.shape or b.shape)
         return multiply_backward(grad, a, b, needs=needs)
     contraction = _dot("dot_backward", a.shape, b.shape)
-    return contraction.backward(as_grad("dot_backward", grad_output, contraction.shape), a, b, needs)
+    grad = as_grad("dot_backward", grad_output, contraction.shape)
+    return (
+        matmul_backward(grad, a, b, needs=needs) if b.ndim <= 2 else contraction.backward(grad, a, b, needs)
+    )
 
 
-@differentiable
+@differentiable(plain=(..., ...))
 def inner(a: ExTensor, b: ExTensor) -> ExTensor:
     """Sum of products over the last axes.   y_ij = sum_k a_ik b_jk
 
@@ -350,7 +356,8 @@ def inner(a: ExTensor, b: ExTensor) -> ExTensor:
     a, b = as_tensor("inner", "a", a), as_tensor("inner", "b", b)
     if not a.ndim or not b.ndim:
         return kernels.multiply(a, b)
-    return _last_with("inner", a.shape, b.shape, -1).forward(a, b)
+    contraction = _last_with("inner", a.shape, b.shape, -1)
+    return kernels.inner(a, b) if b.ndim == 1 else contraction.forward(a, b)
 
 
 def inner_backward(
@@ -374,10 +381,13 @@ def inner_backward(
         grad = as_grad("inner_backward", grad_output, a.shape or b.shape)
         return multiply_backward(grad, a, b, needs=needs)
     contraction = _last_with("inner_backward", a.shape, b.shape, -1)
-    return contraction.backward(as_grad("inner_backward", grad_output, contraction.shape), a, b, needs)
+    grad = as_grad("inner_backward", grad_output, contraction.shape)
+    return (
+        matmul_backward(grad, a, b, needs=needs) if b.ndim == 1 else contraction.backward(grad, a, b, needs)
+    )
 
 
-@differentiable
+@differentiable(plain=(..., ...))
 def outer(a: ExTensor, b: ExTensor) -> ExTensor:
     """Every element of ``a`` times every element of ``b``, both flattened.   y_ij = a_i b_j
 

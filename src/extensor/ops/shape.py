@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import kernels
 from ..errors import describe
-from ..graph import SHAPE, differentiable
+from ..graph import INTS, SHAPE, differentiable
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._checks import as_axes, as_axis, as_floating, as_grad, as_ints, as_shape, as_tensor, shape_of
 from .casting import cast_like
@@ -259,7 +259,7 @@ def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(order.index(a) for a in range(len(order)))
 
 
-@differentiable
+@differentiable(plain=(..., INTS))
 def permute(x: ExTensor, axes: Any) -> ExTensor:
     """``x`` with its axes in another order; axis ``i`` of the result is axis ``axes[i]`` of ``x``.
 

@@ -9,7 +9,17 @@ import numpy as np
 from ..dispatch import kernel
 from .broadcasting import summed_to
 
-__all__ = ["einsum", "linear", "linear_backward", "matmul", "matmul_backward", "outer", "transpose"]
+__all__ = [
+    "dot",
+    "einsum",
+    "inner",
+    "linear",
+    "linear_backward",
+    "matmul",
+    "matmul_backward",
+    "outer",
+    "transpose",
+]
 
 
 def widened(*arrays):
@@ -51,6 +61,18 @@ def matmul_backward(g, a, b, needs):
 @kernel(exact=True)
 def transpose(x, axes):
     return x.transpose(axes)
+
+
+@kernel
+def dot(a, b):
+    (a, b), dtype = widened(a, b)
+    return np.asarray(np.dot(a, b)).astype(dtype, copy=False)
+
+
+@kernel
+def inner(a, b):
+    (a, b), dtype = widened(a, b)
+    return np.asarray(np.inner(a, b)).astype(dtype, copy=False)
 
 
 @kernel
