@@ -29,7 +29,7 @@ struct GradientKernel {
 constexpr GradientKernel gradient_kernels[] = {
     {"max_reduce_backward", ReduceGradient::max, false},    {"min_reduce_backward", ReduceGradient::min, false},
     {"variance_backward", ReduceGradient::variance, true},  {"std_backward", ReduceGradient::std, true},
-    {"logsumexp_backward", ReduceGradient::logsumexp, false},
+    {"prod_backward", ReduceGradient::prod, false},         {"logsumexp_backward", ReduceGradient::logsumexp, false},
 };
 
 PyObject* call_gradient(PyObject* self, PyObject* const* args, Py_ssize_t count) {

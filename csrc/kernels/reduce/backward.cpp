@@ -6,6 +6,7 @@
 #include "kernels/reduce/extremes.hpp"
 #include "kernels/reduce/logsumexp_backward.hpp"
 #include "kernels/reduce/moments.hpp"
+#include "kernels/reduce/product_backward.hpp"
 #include "kernels/reduce/states.hpp"
 
 namespace extensor::EXTENSOR_ISA {
@@ -125,6 +126,7 @@ void run(ReduceGradient kind, const ReduceLayout& layout, const T* g, const T* x
     case ReduceGradient::min: return run_with<ExtremeGradient<T, Smallest>>(layout, g, x, out, ns, ddof);
     case ReduceGradient::variance: return run_with<VarianceGradient<T>>(layout, g, x, out, ns, ddof);
     case ReduceGradient::std: return run_with<DeviationGradient<T>>(layout, g, x, out, ns, ddof);
+    case ReduceGradient::prod: return product_backward(layout, g, x, out, ns);
     case ReduceGradient::logsumexp:
       return has_rows(layout) ? logsumexp_backward_rows(layout, g, x, out, ns) : logsumexp_backward_columns(layout, g, x, out, ns);
   }

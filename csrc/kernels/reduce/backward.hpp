@@ -9,7 +9,7 @@
 
 namespace extensor {
 
-enum class ReduceGradient { max, min, variance, std, logsumexp };
+enum class ReduceGradient { max, min, variance, std, prod, logsumexp };
 
 // g[outer, inner] is the gradient of the results, x[outer, length, inner] is dense, and so is out, of the same shape;
 // one piece. `ddof` counts for variance and std only. What is known of a slice is known in float64.
@@ -24,6 +24,8 @@ struct ReduceBackwardTable {
 EXTENSOR_PER_ISA(const ReduceBackwardTable& reduce_backward_table())
 
 // Rough time of one element.
-inline double reduce_backward_ns(ReduceGradient kind) { return kind == ReduceGradient::logsumexp ? 1.5 : 0.3; }
+inline double reduce_backward_ns(ReduceGradient kind) {
+  return kind == ReduceGradient::logsumexp || kind == ReduceGradient::prod ? 1.5 : 0.3;
+}
 
 }  // namespace extensor

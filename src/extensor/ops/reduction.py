@@ -416,7 +416,7 @@ def _prod_formula(g: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = 
     )
 
 
-@fused(_prod_formula)
+@fused(_prod_formula, plain=(..., ..., ALL_AXES, False))
 def prod_backward(grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """Gradient of :func:`prod`, exact with any number of zeros; a nan makes its whole slice nan.
 
