@@ -17,11 +17,6 @@ template <class T>
 constexpr int panel_width = 2 * Vec<T>::lanes;
 
 template <class T>
-EXTENSOR_INLINE Vec<T> broadcast(T value) {
-  return value - typename Vec<T>::Raw{};  // x - 0 is x for every x, -0 and nan included
-}
-
-template <class T>
 struct Tile {
   int64_t k;
   const T* a;  // any strides: A is read element by element

@@ -97,10 +97,8 @@ def _column(states: list[State], name: str, wanted: bool = True) -> list[ExTenso
 
 def _rows(steps: list[int], **columns: list[ExTensor] | None) -> list[State]:
     """The states after a step."""
-    kept = {name: column for name, column in columns.items() if column is not None}
-    return [
-        {"step": step, **{name: column[i] for name, column in kept.items()}} for i, step in enumerate(steps)
-    ]
+    kept = {"step": steps, **{name: column for name, column in columns.items() if column is not None}}
+    return [dict(zip(kept, row)) for row in zip(*kept.values())]
 
 
 def _next(states: list[State]) -> list[int]:
