@@ -88,7 +88,9 @@ def _started(params: list[ExTensor], states: Sequence[State | None], fields: dic
 
 
 def _filled(param: ExTensor, value: float) -> ExTensor:
-    return ExTensor(np.full(param.shape, value, float32 if param.dtype in HALF else param.dtype))
+    dtype = float32 if param.dtype in HALF else param.dtype
+    # zeros that are only read, and then replaced, take no memory
+    return ExTensor(np.full(param.shape, value, dtype) if value else np.zeros(param.shape, dtype))
 
 
 def _column(states: list[State], name: str, wanted: bool = True) -> list[ExTensor] | None:
