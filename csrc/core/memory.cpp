@@ -26,6 +26,9 @@ constexpr int class_count = 64 * steps_per_doubling;
 constexpr size_t huge_page = size_t{2} << 20;
 // Buffers from this size on, and too small to fill large pages of their own, share slabs of them: the tensors of a network lie
 // on more small pages than a processor has addresses for. Their sizes are whole small pages.
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)  // which looks for writes behind the end of a buffer
+#define EXTENSOR_SLABS
+#endif
 constexpr size_t smallest_shared = 64 * 1024, largest_shared = 2 * huge_page - 1, slab_bytes = 16 * huge_page;
 
 struct SizeClass {
@@ -43,7 +46,7 @@ SizeClass size_class(size_t bytes) {
   return {index, rounded};
 }
 
-#ifdef __linux__
+#ifdef EXTENSOR_SLABS
 bool is_shared(size_t bytes) { return bytes >= smallest_shared && bytes <= largest_shared; }
 #else
 bool is_shared(size_t) { return false; }
@@ -92,7 +95,7 @@ Pool& pool() {
 
 // A buffer in a slab. What does not fit into the rest of a slab leaves it untouched, and so without memory.
 void* allocate_shared(Pool& shared, SizeClass size) {
-#ifdef __linux__
+#ifdef EXTENSOR_SLABS
   std::vector<void*>& bare = shared.bare[static_cast<size_t>(size.index)];
   if (!bare.empty()) {
     void* data = bare.back();
@@ -126,7 +129,7 @@ void* allocate(Pool& shared, SizeClass size) {
 
 // Back to the system; of a place in a slab, its memory. The pool is locked.
 void give_back(Pool& shared, SizeClass size, void* data) {
-#ifdef __linux__
+#ifdef EXTENSOR_SLABS
   if (is_shared(size.bytes)) {
     madvise(data, size.bytes, MADV_DONTNEED);
     shared.bare[static_cast<size_t>(size.index)].push_back(data);
