@@ -34,7 +34,8 @@ class Call {
  public:
   explicit Call(int gates) : gates_per_unit(gates) {}
 
-  // Takes the arguments in this order. False if one is not covered or x, h, w_ih or w_hh has no elements.
+  // Takes the arguments in this order. False if one is not covered or x, h, w_ih or w_hh has no elements. A sequence of the
+  // LSTM may be without w_ih.
   bool take(std::initializer_list<Operand> order, PyObject* const* args) {
     for (Operand operand : order) {
       if (operand == x_ && PyArray_Check(*args)) dtype = dtype_of(reinterpret_cast<PyArrayObject*>(*args));
@@ -44,10 +45,12 @@ class Call {
     if (!is_float(dtype)) return false;
     for (Operand operand : order)
       if (!operands.take(operand, *args++, dtype)) return false;
-    for (Operand operand : {x_, h_, w_ih_, w_hh_})
+    for (Operand operand : {x_, h_, w_hh_})
       if (operands.array(operand) == nullptr || PyArray_SIZE(operands.array(operand)) == 0) return false;
     PyArrayObject* x = operands.array(x_);
+    PyArrayObject* w_ih = operands.array(w_ih_);
     const int ndim = PyArray_NDIM(x);
+    if (w_ih == nullptr ? gates_per_unit != 4 || ndim != 3 : PyArray_SIZE(w_ih) == 0) return false;
     steps = ndim == 3 ? PyArray_DIM(x, 0) : 1;
     batch = ndim == 1 ? 1 : PyArray_DIM(x, ndim - 2);
     inputs = PyArray_DIM(x, ndim - 1);

@@ -24,6 +24,12 @@ namespace {
 constexpr int steps_per_doubling = 8;
 constexpr int class_count = 64 * steps_per_doubling;
 constexpr size_t huge_page = size_t{2} << 20;
+// Buffers from this size on, and too small to fill large pages of their own, share slabs of them: the tensors of a network lie
+// on more small pages than a processor has addresses for. Their sizes are whole small pages.
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)  // which looks for writes behind the end of a buffer
+#define EXTENSOR_SLABS
+#endif
+constexpr size_t smallest_shared = 64 * 1024, largest_shared = 2 * huge_page - 1, slab_bytes = 16 * huge_page;
 
 struct SizeClass {
   int index;
@@ -40,7 +46,13 @@ SizeClass size_class(size_t bytes) {
   return {index, rounded};
 }
 
-void* allocate(size_t bytes) {
+#ifdef EXTENSOR_SLABS
+bool is_shared(size_t bytes) { return bytes >= smallest_shared && bytes <= largest_shared; }
+#else
+bool is_shared(size_t) { return false; }
+#endif
+
+void* allocate_alone(size_t bytes) {
   const size_t alignment = bytes >= 2 * huge_page ? huge_page : buffer_alignment;
   void* data = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
 #ifdef __linux__
@@ -61,6 +73,9 @@ size_t default_limit() {
 struct Pool {
   std::mutex mutex;
   std::array<std::vector<void*>, class_count> free;
+  std::array<std::vector<void*>, class_count> bare;  // places in slabs whose memory went back to the system
+  char* slab = nullptr;  // what is left of the last slab
+  size_t slab_left = 0;
   size_t bytes = 0;
   size_t limit = default_limit();
 };
@@ -78,6 +93,53 @@ Pool& pool() {
   return *shared;
 }
 
+// A buffer in a slab. What does not fit into the rest of a slab leaves it untouched, and so without memory.
+void* allocate_shared(Pool& shared, SizeClass size) {
+#ifdef EXTENSOR_SLABS
+  std::vector<void*>& bare = shared.bare[static_cast<size_t>(size.index)];
+  if (!bare.empty()) {
+    void* data = bare.back();
+    bare.pop_back();
+    return data;
+  }
+  if (shared.slab_left < size.bytes) {
+    const size_t room = slab_bytes + huge_page;
+    void* fresh = mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (fresh == MAP_FAILED) return nullptr;
+    const uintptr_t start = (reinterpret_cast<uintptr_t>(fresh) + huge_page - 1) / huge_page * huge_page;
+    shared.slab = reinterpret_cast<char*>(start);
+    shared.slab_left = slab_bytes;
+    madvise(shared.slab, slab_bytes, MADV_HUGEPAGE);
+  }
+  void* data = shared.slab;
+  shared.slab += size.bytes;
+  shared.slab_left -= size.bytes;
+  return data;
+#else
+  (void)shared, (void)size;
+  return nullptr;
+#endif
+}
+
+void* allocate(Pool& shared, SizeClass size) {
+  if (!is_shared(size.bytes)) return allocate_alone(size.bytes);
+  std::lock_guard<std::mutex> lock(shared.mutex);
+  return allocate_shared(shared, size);
+}
+
+// Back to the system; of a place in a slab, its memory. The pool is locked.
+void give_back(Pool& shared, SizeClass size, void* data) {
+#ifdef EXTENSOR_SLABS
+  if (is_shared(size.bytes)) {
+    madvise(data, size.bytes, MADV_DONTNEED);
+    shared.bare[static_cast<size_t>(size.index)].push_back(data);
+    return;
+  }
+#endif
+  (void)shared, (void)size;
+  std::free(data);
+}
+
 // Frees what is above `keep` bytes, largest buffers first.
 void shrink(Pool& shared, size_t keep) {
   for (int index = class_count - 1; index >= 0 && shared.bytes > keep; --index) {
@@ -85,7 +147,7 @@ void shrink(Pool& shared, size_t keep) {
     const size_t top = size_t{1} << (index / steps_per_doubling);
     const size_t bytes = top + static_cast<size_t>(index % steps_per_doubling) * (top / steps_per_doubling);
     while (!list.empty() && shared.bytes > keep) {
-      std::free(list.back());
+      give_back(shared, {index, bytes}, list.back());
       list.pop_back();
       shared.bytes -= bytes;
     }
@@ -107,10 +169,10 @@ void* acquire_buffer(size_t bytes) {
       return data;
     }
   }
-  void* data = allocate(size.bytes);
+  void* data = allocate(shared, size);
   if (data == nullptr) {
     release_buffers();
-    data = allocate(size.bytes);
+    data = allocate(shared, size);
   }
   return data;
 }
@@ -120,7 +182,7 @@ void recycle_buffer(void* data, size_t bytes) {
   Pool& shared = pool();
   std::lock_guard<std::mutex> lock(shared.mutex);
   if (shared.bytes + size.bytes > shared.limit) {
-    std::free(data);
+    give_back(shared, size, data);
     return;
   }
   shared.free[static_cast<size_t>(size.index)].push_back(data);

@@ -388,6 +388,7 @@ template <class T> EXTENSOR_INLINE Vec<T> load(const T* from) {
   std::memcpy(&result.v, from, sizeof result.v);
   return result;
 }
+template <class T> EXTENSOR_INLINE Vec<T> broadcast(T value) { return value - typename Vec<T>::Raw{}; }  // minus zero keeps a negative zero
 template <class T> EXTENSOR_INLINE void store(T* to, Vec<T> a) { std::memcpy(to, &a.v, sizeof a.v); }
 
 // The lanes of two vectors behind each other, sorted into those at even and at odd places, and back.

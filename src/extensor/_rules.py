@@ -47,6 +47,7 @@ class Rule:
         self.output_positions = [i for i, p in enumerate(self.parameters) if p.is_output]
         returns = str(back.return_annotation)
         self.returns_list = returns.startswith("list")
+        self.returns_all = not is_custom and mirrored is None  # a gradient for each target, or None
         self.targets = self._targets(returns)
 
     def _parameter(self, p: inspect.Parameter) -> Parameter | None:
@@ -135,13 +136,16 @@ class Rule:
         saved: Sequence[Any],
         options: dict[str, Any] | None,
         needs: tuple[bool, ...] | None = None,
-    ) -> list[Any]:
+    ) -> Sequence[Any]:
         """Call the public backward; one gradient per input of :meth:`inputs`."""
-        keywords = options or {}
         if needs is not None and self.takes_needs:
-            result = self.backward(grad_output, *saved, needs=needs, **keywords)
+            result = self.backward(grad_output, *saved, needs=needs, **(options or {}))
+        elif options:
+            result = self.backward(grad_output, *saved, **options)
         else:
-            result = self.backward(grad_output, *saved, **keywords)
+            result = self.backward(grad_output, *saved)
+        if self.returns_all:
+            return result if isinstance(result, (tuple, list)) else (result,)
         flat = list(result) if isinstance(result, (tuple, list)) else [result]
         if self.is_custom and not self.returns_list:
             flat += [None] * (len(self.targets) - len(flat))

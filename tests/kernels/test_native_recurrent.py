@@ -54,13 +54,18 @@ def calls(name: str, dtype: Any) -> Iterator[tuple[str, Arguments]]:
                     forward = (x, *given, w_ih, w_hh, *biases, *ends)
                     yield name, forward
                     yield f"{name}_backward", backward_call(name, forward, draw, variant)
+                    if name == "lstm_sequence":  # with x w_ih^T in place of x
+                        forward = (draw(*lead, rows), *given, None, w_hh, *biases, *ends)
+                        yield name, forward
+                        yield f"{name}_backward", backward_call(name, forward, draw, variant)
 
 
 def backward_call(name: str, forward: Arguments, draw: Any, variant: int) -> Arguments:
     kind, form = name.split("_")
     output = KERNELS[name].reference(*forward)
     count = 7 if kind == "lstm" else 6
-    needs = tuple(variant != 2 or i % 2 == 0 for i in range(count))
+    needs = tuple((variant != 2 or i % 2 == 0) and forward[i] is not None for i in range(count - 2))
+    needs += tuple(variant != 2 or i == 0 for i in range(2))
     grads = [draw(*r.shape) for r in (output if isinstance(output, tuple) else [output])]
     inputs, biases, ends = forward[: count - 2], forward[count - 2 : count], forward[count:]
     if kind == "rnn":

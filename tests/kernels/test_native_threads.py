@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -122,6 +123,23 @@ def test_the_environment_can_ask_for_a_lower_instruction_set() -> None:
     code = "from extensor import _native; print(_native.isa())"
     assert _python(code, EXTENSOR_ISA="baseline") == "baseline"
     assert _python(code, EXTENSOR_ISA="nonsense") == _python(code, EXTENSOR_ISA="")
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads the resident set as Linux shows it")
+def test_memory_of_freed_buffers_goes_back_to_the_system_and_comes_again() -> None:
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+    x = np.arange(80_000, dtype=np.float32)  # a size that shares its pages with others
+    kept = NATIVE["negate"](x)
+    for _ in range(2):
+        made = [NATIVE["negate"](x) for _ in range(200)]
+        assert all(np.array_equal(m, kept) for m in made)
+        before = resident()
+        del made
+        _native.release_buffers()
+        assert before - resident() > 100 * x.nbytes
+    np.testing.assert_array_equal(kept, -x)
 
 
 def test_freed_buffers_are_reused_up_to_the_limit() -> None:

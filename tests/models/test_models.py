@@ -129,6 +129,19 @@ def test_lstm_goes_on_from_a_state() -> None:
     )
 
 
+def test_lstm_in_training_gives_what_its_layers_give() -> None:
+    """With more tokens than there are, each token meets the first matrix once; the bits are the same."""
+    model = models.LSTMLanguageModel(20, 8, 16, 2, rng=0)
+    logits, (h, c) = model(TOKENS)
+    right, states = model.lstm(model.embedding(TOKENS))
+    np.testing.assert_array_equal(logits.numpy(), model.decoder(right).numpy())
+    np.testing.assert_array_equal(logits.numpy(), model.eval()(TOKENS)[0].numpy())
+    np.testing.assert_array_equal(h.numpy(), states[0].numpy())
+    np.testing.assert_array_equal(c.numpy(), states[1].numpy())
+    one, _ = model.train()(TOKENS.reshape((-1,)))  # one long sequence
+    np.testing.assert_array_equal(one.numpy(), model(TOKENS.reshape((1, -1)))[0].numpy()[0])
+
+
 @pytest.mark.parametrize(
     ("call", "text"),
     [

@@ -247,6 +247,26 @@ def test_recurrent(kind: Any, options: dict[str, Any], given: bool) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"num_layers": 2, "bidirectional": True}, {"batch_first": True, "bias": False}]
+)
+@pytest.mark.parametrize("given", [True, False])
+def test_an_lstm_over_rows_of_a_table(options: dict[str, Any], given: bool) -> None:
+    layer = nn.LSTM(3, 4, dtype=et.float64, rng=0, **options)
+    indices = et.tensor(np.random.default_rng(1).integers(0, 5, (6, 2)))
+    walks = layer.num_layers * (2 if layer.bidirectional else 1)
+    hx = (t(walks, 2 + 4 * layer.batch_first, 4), t(walks, 2 + 4 * layer.batch_first, 4)) if given else None
+    found = []
+    for of in (layer.of_rows, lambda i, table, hx: layer(et.embedding(i, table), hx)):
+        table = et.tensor(np.random.default_rng(2).normal(size=(5, 3)), requires_grad=True)
+        out, (h, c) = of(indices, table, hx)
+        layer.zero_grad()
+        (out.sin().sum() + (h * c).sum()).backward()
+        found.append([out, h, c, table.grad, *(p.grad for p in layer.parameters())])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-10, atol=1e-12)
+
+
 def test_dropout_between_recurrent_layers() -> None:
     layer = nn.GRU(3, 4, num_layers=2, dropout=0.5, rng=0)
     x = t(6, 2, 3).astype("float32")

@@ -160,6 +160,7 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: nn.MSELoss()(et.zeros((2, 3)), et.zeros((3,))), ValueError, r"^in MSELoss: \[mean_squared_error\]"),
     (lambda: nn.LSTM(3, 4)(et.ones((5, 2, 4))), ValueError, r"\[LSTM\] x must have 2 or 3 axes, the last of length 3"),
     (lambda: nn.LSTM(3, 4)(et.ones((5, 2, 3)), et.ones((1, 2, 4))), TypeError, r"\[LSTM\] hx must be a pair"),
+    (lambda: nn.LSTM(3, 4).of_rows(et.tensor([[0]]), et.ones((2, 5))), ValueError, r"\[LSTM\] of_rows needs indices with 2 axes and a table of shape \(rows, 3\)"),
     (lambda: nn.GRU(3, 4)(et.ones((5, 2, 3)), et.ones((1, 3, 4))), ValueError, r"\[GRU\] a state has shape"),
     (lambda: nn.GRU(3, 4)(et.ones((5, 2, 3)), 7), TypeError, r"\[GRU\] hx must be a tensor"),
     (lambda: nn.MultiheadAttention(8, 2)(et.ones((5, 8)), et.ones((1, 5, 8)), et.ones((1, 5, 8))), ValueError, r"\[MultiheadAttention\] query, key and value"),

@@ -147,6 +147,23 @@ def test_without_biases_and_only_what_is_needed(name: str) -> None:
         assert some[i].tolist() == right[i].tolist()
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_an_lstm_goes_on_from_the_product_of_its_inputs(reverse: bool) -> None:
+    x, h, c, w_ih, w_hh, b, d = [et.asarray(a) for a in arguments("lstm", (2,), (3,))]
+    whole = et.lstm_sequence(x, h, c, w_ih, w_hh, b, d, reverse)
+    product = x @ w_ih.T
+    results = et.lstm_sequence(product, h, c, None, w_hh, b, d, reverse)
+    for found, right in zip(results, whole):
+        np.testing.assert_allclose(found.numpy(), right.numpy(), rtol=1e-13)
+    g = [et.asarray(RNG.standard_normal(r.shape)) for r in results]
+    right = et.lstm_sequence_backward(g, x, h, c, w_ih, w_hh, *whole, b, d, reverse)
+    found = et.lstm_sequence_backward(g, product, h, c, None, w_hh, *results, b, d, reverse)
+    assert found.grad_w_ih is None
+    np.testing.assert_allclose((found.grad_x @ w_ih).numpy(), right.grad_x.numpy(), rtol=1e-11)
+    for i in (1, 2, 4, 5, 6):
+        np.testing.assert_allclose(found[i].numpy(), right[i].numpy(), rtol=1e-11)
+
+
 def test_unused_results_of_the_lstm() -> None:
     args = [et.asarray(a) for a in arguments("lstm", (2,))]
     g, zero = et.ones((2, 4)), et.zeros((2, 4))
@@ -232,6 +249,7 @@ ERRORS = [
     (lambda: et.rnn_sequence(et.ones((0, 2, 3)), H, W, U), ValueError, r"\[rnn_sequence\] x of shape \(0, 2, 3\) has no steps"),
     (lambda: et.rnn_cell_backward(X, X, H, W, U, H), ValueError, r"\[rnn_cell_backward\] grad_output has shape \(2, 3\)"),
     (lambda: et.rnn_cell_backward(H, X, H, W, U, X), ValueError, r"\[rnn_cell_backward\] output has shape \(2, 3\)"),
+    (lambda: et.lstm_sequence(et.ones((1, 2, 3)), et.ones((2, 1)), et.ones((2, 1)), None, et.ones((4, 1))), ValueError, r"\[lstm_sequence\] without w_ih, x must have the axes \(T, N, 4\*H\), got shape \(1, 2, 3\)"),
     (lambda: et.lstm_sequence_backward((None, None, None), et.ones((1, 2, 3)), et.ones((2, 1)), et.ones((2, 1)), W, et.ones((4, 1)), et.ones((1, 2, 1)), et.ones((1, 2, 1)), et.ones((1, 2, 3))), ValueError, r"\[lstm_sequence_backward\] gates has shape \(1, 2, 3\) but the forward's result has shape \(1, 2, 4\)"),
     (lambda: et.lstm_cell_backward((H,), X, et.ones((2, 1)), et.ones((2, 1)), W, et.ones((4, 1))), ValueError, r"\[lstm_cell_backward\] grad_output has 1 elements but the forward has 2 results"),
 ]  # fmt: skip

@@ -1,6 +1,6 @@
 // Compiled once per instruction set.
 //
-// As many queries as a register tile has rows, of one batch element, with complete rows of scores:
+// As many queries, of one batch element, as the first-level cache holds complete rows of scores for, or a register tile has rows:
 //   1. scores = (scale q) k^T        2. p = softmax(scores + mask), row by row; hidden keys get exactly 0
 //   3. out = p v
 // and back, the p and ds of a block of queries being kept:
@@ -48,28 +48,40 @@ Block block_at(const Attention<T>& a, int64_t batch, int64_t start, int64_t rows
   return {batch, start, rows, a.causal ? least(a.keys, start + rows) : a.keys};
 }
 
-// body(first, rows): `count` rows in tiles of nearly equal heights; `shared` between threads, or not.
+// body(first, rows): `count` rows in parts of nearly equal heights, `highest` at most; `shared` between threads, or not.
 template <class Body>
-void for_each_tile(int64_t count, bool shared, double row_ns, const Body& body) {
-  const int64_t tiles = (count + max_rows - 1) / max_rows;
+void for_each_part(int64_t count, int64_t highest, bool shared, double row_ns, const Body& body) {
+  const int64_t parts = (count + highest - 1) / highest;
   const auto run = [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) body(t * count / tiles, (t + 1) * count / tiles - t * count / tiles);
+    for (int64_t t = begin; t < end; ++t) body(t * count / parts, (t + 1) * count / parts - t * count / parts);
   };
-  if (shared) parallel_for(tiles, row_ns * max_rows, run);
-  else run(0, tiles);
+  if (shared) parallel_for(parts, row_ns * double(highest), run);
+  else run(0, parts);
+}
+
+template <class Body>
+void for_each_tile(int64_t count, const Body& body) {
+  for_each_part(count, max_rows, false, 0, body);
+}
+
+// Queries that go through each stage together: many, for the stages of one wait for each other.
+constexpr int64_t most_together = 64;
+
+template <class T>
+constexpr int64_t rows_together(int64_t wide) {
+  return least(most_together, most(max_rows, 16 * 1024 / (wide * int64_t(sizeof(T)))));
 }
 
 template <class T>
 bool are_finite(const Matrices<T>& x, int64_t batch, int64_t start, int64_t rows, int64_t columns) {
-  const Vec<T> largest(pick<T>(3.4028234663852886e38, 1.7976931348623157e308));
-  Mask<T> strange = largest < largest;  // none
-  for (int64_t r = 0; r < rows; ++r) {
-    const T* row = x.at(batch, start + r);
+  const Vec<T> zero(0.0);
+  Vec<T> zeros = zero;  // 0 times an inf or a nan is a nan, and stays
+  const T* row = x.at(batch, start);
+  for (int64_t r = 0; r < rows; ++r, row += x.row)
     for_each_vector<T>(columns, [&](int64_t i, int64_t lanes) EXTENSOR_INLINE_LAMBDA {
-      strange = strange || !(abs(load_first(row + i, lanes)) <= largest);
+      zeros = fma(load_first(row + i, lanes), zero, zeros);
     });
-  }
-  return !any(strange);
+  return !any(isnan(zeros));
 }
 
 // How many vectors of scores the query `i` of a block has, the hidden ones at the end left out.
@@ -79,52 +91,90 @@ EXTENSOR_INLINE int64_t filled_of(const Attention<T>& a, const Block& block, int
   return (visible + Vec<T>::lanes - 1) / Vec<T>::lanes * Vec<T>::lanes;
 }
 
-// The largest score of a row that is not hidden, the hidden ones being set to -inf.
+// What is summed up or searched in some rows, a vector for each; then a number for each.
+template <class A>
+struct OfRows {
+  static constexpr int lanes = Vec<A>::lanes;
+  Vec<A> parts[most_together / lanes][lanes];
+
+  EXTENSOR_INLINE Vec<A>& operator[](int64_t row) { return parts[row / lanes][row % lanes]; }
+  template <class Step, class T>
+  EXTENSOR_INLINE void fold(int64_t rows, T (&results)[most_together]) {
+    for (int64_t r = rows; r % lanes != 0; ++r) (*this)[r] = (*this)[0];
+    for (int64_t r = 0; r < rows; r += lanes) store_as<T>(results + r, fold_lanes_of_each<Step>(parts[r / lanes]));
+  }
+};
+
+// The sum over the vectors of a row of f(i), in float64, still in lanes.
+template <class T, class Function>
+EXTENSOR_INLINE Vec<double> sum_in_lanes(int64_t filled, const Function& f) {
+  constexpr int parts = Vec<T>::lanes / Vec<double>::lanes;
+  Vec<double> sums[parts];
+  for (Vec<double>& sum : sums) sum = Vec<double>(0.0);
+  for (int64_t i = 0; i < filled; i += Vec<T>::lanes) {
+    const Vec<T> value = f(i);
+    for (int part = 0; part < parts; ++part) sums[part] = Add::combine(sums[part], widened_part(value, part));
+  }
+  return parts == 1 ? sums[0] : sums[0] + sums[parts - 1];
+}
+
+// The largest scores of a row that are not hidden, lane by lane, the hidden ones being set to -inf. A nan may be passed over:
+// it will be found in the result.
 template <class T>
-EXTENSOR_INLINE double hide(const Attention<T>& a, const Block& block, int64_t i, T* scores) {
+EXTENSOR_INLINE Vec<T> hide(const Attention<T>& a, const Block& block, int64_t i, T* scores) {
   const int64_t query = block.start + i, visible = a.causal ? least(query + 1, block.seen) : block.seen;
   const int64_t mask = a.mask_offsets == nullptr ? 0 : a.mask_offsets[block.batch] + query * a.mask_row;
-  const int64_t filled = filled_of(a, block, i);
   const T hidden = T(-__builtin_inf());
   if (a.allowed != nullptr)
     for (int64_t j = 0; j < visible; ++j) scores[j] = a.allowed[mask + j * a.mask_column] ? scores[j] : hidden;
   else if (a.added != nullptr)
     for (int64_t j = 0; j < visible; ++j) scores[j] += a.added[mask + j * a.mask_column];
-  const int64_t last = filled - Vec<T>::lanes;
-  store(scores + last, load_first(scores + last, visible - last, hidden));
-  return fold_row<Largest, T>(scores, filled);
+  const int64_t last = filled_of(a, block, i) - Vec<T>::lanes;
+  Vec<T> largest = load_first(scores + last, visible - last, hidden);
+  store(scores + last, largest);
+  for (int64_t j = 0; j < last; j += Vec<T>::lanes) largest = at_least(largest, load(scores + j));
+  return largest;
 }
 
-// 1. and 2. for some queries, p in `scores`, 0 up to the last key of the block. The rows go through each stage together, for
-// none waits for another.
+struct Greater {
+  template <class T>
+  static EXTENSOR_INLINE Vec<T> combine(Vec<T> a, Vec<T> b) { return at_least(a, b); }
+};
+
+// 1. and 2. for some queries, p in `scores`, 0 up to the last key of the block.
 template <class T>
 void attend(const Attention<T>& a, const Block& block, const PackedWeight<T>& k, T* scaled, T* scores, int64_t wide) {
   constexpr int lanes = Vec<T>::lanes;
   const Vec<T> scale(double(T(a.scale)));
-  for (int64_t r = 0; r < block.rows; ++r) {
-    const T* q = a.q.at(block.batch, block.start + r);
+  const T* q = a.q.at(block.batch, block.start);
+  for (int64_t r = 0; r < block.rows; ++r, q += a.q.row)
     for_each_vector<T>(a.features, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
       store_first(scaled + r * a.features + i, load_first(q + i, count) * scale, count);
     });
-  }
-  k.multiply_part(block.rows, 0, a.features, block.seen, scaled, a.features, 1, scores, wide, false, true);
-  double largest[max_rows];
-  Vec<T> sums[max_rows];
-  for (int64_t r = 0; r < block.rows; ++r) largest[r] = hide(a, block, r, scores + r * wide);
+  for_each_tile(block.rows, [&](int64_t first, int64_t rows) {
+    const int64_t seen = block_at(a, block.batch, block.start + first, rows).seen;
+    k.multiply_part(rows, 0, a.features, seen, scaled + first * a.features, a.features, 1, scores + first * wide, wide, false, true);
+  });
+  OfRows<T> tops;
+  OfRows<double> totals;
+  T largest[most_together], sums[most_together];
+  for (int64_t r = 0; r < block.rows; ++r) tops[r] = hide(a, block, r, scores + r * wide);
+  tops.template fold<Greater>(block.rows, largest);
   for (int64_t r = 0; r < block.rows; ++r) {
     T* row = scores + r * wide;
-    const Vec<T> shift(largest[r] == -__builtin_inf() ? 0.0 : largest[r]);  // a query that sees nothing: every p is 0
-    const double sum = sum_vectors<T>(filled_of(a, block, r), [&](int64_t i, int64_t) EXTENSOR_INLINE_LAMBDA {
+    const Vec<T> shift = broadcast(largest[r] == T(-__builtin_inf()) ? T(0) : largest[r]);  // a query that sees nothing: every p is 0
+    totals[r] = sum_in_lanes<T>(filled_of(a, block, r), [&](int64_t i) EXTENSOR_INLINE_LAMBDA {
       const Vec<T> e = exp(load(row + i) - shift);
       store(row + i, e);
       return e;
     });
-    sums[r] = Vec<T>(largest[r] == -__builtin_inf() ? 1.0 : sum);
   }
+  totals.template fold<Add>(block.rows, sums);
   for (int64_t r = 0; r < block.rows; ++r) {
     T* row = scores + r * wide;
+    const Vec<T> sum = broadcast(largest[r] == T(-__builtin_inf()) ? T(1) : sums[r]);
     int64_t i = 0;
-    for (const int64_t filled = filled_of(a, block, r); i < filled; i += lanes) store(row + i, load(row + i) / sums[r]);
+    for (const int64_t filled = filled_of(a, block, r); i < filled; i += lanes) store(row + i, load(row + i) / sum);
     for (; i < wide; i += lanes) store(row + i, Vec<T>(0.0));
   }
 }
@@ -133,7 +183,8 @@ template <class T>
 bool forward(const Attention<T>& a, const Matrices<T>& out) {
   const int64_t height = rows_per_block(a), blocks = (a.queries + height - 1) / height;
   const int64_t wide = whole_panels<T>(a.keys), of_k = PackedWeight<T>::room(a.features, a.keys), of_v = PackedWeight<T>::room(a.keys, a.values);
-  const size_t bytes = size_t(of_k + of_v + max_rows * (wide + a.features)) * sizeof(T);
+  const int64_t together = rows_together<T>(wide);
+  const size_t bytes = size_t(of_k + of_v + together * (wide + a.features)) * sizeof(T);
   std::atomic<bool> finite{true};
   parallel_for(a.batch * blocks, attention_ns(a) / double(a.batch * blocks), [&](int64_t begin, int64_t end) {
     T* const room = static_cast<T*>(acquire_buffer(bytes));
@@ -144,10 +195,13 @@ bool forward(const Attention<T>& a, const Matrices<T>& out) {
       const PackedWeight<T> v(a.keys, a.values, a.v.at(batch, 0), a.v.row, 1, room + of_k);
       for (; i < end && i / blocks == batch; ++i) {
         const int64_t start = i % blocks * height;
-        for_each_tile(least(height, a.queries - start), false, 0, [&](int64_t first, int64_t rows) {
+        for_each_part(least(height, a.queries - start), together, false, 0, [&](int64_t first, int64_t rows) {
           const Block block = block_at(a, batch, start + first, rows);
-          attend(a, block, k, scores + max_rows * wide, scores, wide);
-          v.multiply_part(rows, 0, block.seen, a.values, scores, wide, 1, out.at(batch, block.start), out.row, false, false);
+          attend(a, block, k, scores + together * wide, scores, wide);
+          for_each_tile(rows, [&](int64_t r, int64_t height) {
+            const Block tile = block_at(a, batch, block.start + r, height);
+            v.multiply_part(height, 0, tile.seen, a.values, scores + r * wide, wide, 1, out.at(batch, tile.start), out.row, false, false);
+          });
           if (!are_finite(out, batch, block.start, rows, a.values)) finite = false;
         });
       }
@@ -162,17 +216,20 @@ template <class T>
 void scores_backward(const Attention<T>& a, const Block& block, const T* p, T* grad, int64_t wide) {
   constexpr int lanes = Vec<T>::lanes;
   const Vec<T> factor(a.scale);
-  Vec<T> sums[max_rows];
+  OfRows<double> totals;
+  T sums[most_together];
   for (int64_t r = 0; r < block.rows; ++r)
-    sums[r] = Vec<T>(sum_vectors<T>(filled_of(a, block, r), [&](int64_t i, int64_t) EXTENSOR_INLINE_LAMBDA {
+    totals[r] = sum_in_lanes<T>(filled_of(a, block, r), [&](int64_t i) EXTENSOR_INLINE_LAMBDA {
       return load(p + r * wide + i) * load(grad + r * wide + i);
-    }));
+    });
+  totals.template fold<Add>(block.rows, sums);
   for (int64_t r = 0; r < block.rows; ++r) {
     const T* weights = p + r * wide;
     T* row = grad + r * wide;
+    const Vec<T> sum = broadcast(sums[r]);
     int64_t i = 0;
     for (const int64_t filled = filled_of(a, block, r); i < filled; i += lanes)
-      store(row + i, load(weights + i) * (load(row + i) - sums[r]) * factor);
+      store(row + i, load(weights + i) * (load(row + i) - sum) * factor);
     for (; i < wide; i += lanes) store(row + i, Vec<T>(0.0));
   }
 }
@@ -202,7 +259,7 @@ struct BackwardRoom {
 template <class T>
 void collect(const Attention<T>& a, const Block& block, const T* weights, int64_t wide, const PackedWeight<T>& x, int64_t columns,
              const Matrices<T>& to, bool shared) {
-  for_each_tile(block.seen, shared, double(block.rows * columns) * sizeof(T) / 180.0, [&](int64_t first, int64_t keys) {
+  for_each_part(block.seen, max_rows, shared, double(block.rows * columns) * sizeof(T) / 180.0, [&](int64_t first, int64_t keys) {
     const int64_t from = a.causal ? most(first - block.start, 0) : 0;  // the first query that sees one of these keys
     x.multiply_part(keys, from, block.rows, columns, weights + first, 1, wide, to.at(block.batch, first), to.row, block.rows < a.queries, false);
   });
@@ -229,16 +286,23 @@ bool backward_batch(const Attention<T>& a, int64_t batch, const Matrices<const T
   std::atomic<bool> finite{true};
   for (int64_t start = 0; start < a.queries; start += at.block_rows) {
     const Block block = block_at(a, batch, start, least(at.block_rows, a.queries - start));
-    for_each_tile(block.rows, shared, 3 * attention_ns(a) / double(a.batch * a.queries), [&](int64_t first, int64_t rows) {
+    const int64_t together = shared ? max_rows : rows_together<T>(wide);  // one tile for a thread, where threads share a block
+    for_each_part(block.rows, together, shared, 3 * attention_ns(a) / double(a.batch * a.queries), [&](int64_t first, int64_t rows) {
       const Block part = block_at(a, batch, start + first, rows);
       T* const p = room + at.p + first * wide;
       T* const ds = room + at.ds + first * wide;
       attend(a, part, k_across, room + at.scaled + first * a.features, p, wide);
       if (!wants_q && !wants_k) return;
-      v_across.multiply_part(rows, 0, a.values, part.seen, g.at(batch, part.start), g.row, 1, ds, wide, false, true);
+      for_each_tile(rows, [&](int64_t r, int64_t height) {
+        const Block tile = block_at(a, batch, part.start + r, height);
+        v_across.multiply_part(height, 0, a.values, tile.seen, g.at(batch, tile.start), g.row, 1, ds + r * wide, wide, false, true);
+      });
       scores_backward(a, part, p, ds, wide);
       if (!wants_q) return;
-      k.multiply_part(rows, 0, part.seen, a.features, ds, wide, 1, grads.q.at(batch, part.start), grads.q.row, false, false);
+      for_each_tile(rows, [&](int64_t r, int64_t height) {
+        const Block tile = block_at(a, batch, part.start + r, height);
+        k.multiply_part(height, 0, tile.seen, a.features, ds + r * wide, wide, 1, grads.q.at(batch, tile.start), grads.q.row, false, false);
+      });
       if (!are_finite(grads.q, batch, part.start, rows, a.features)) finite = false;
     });
     if (wants_v) {

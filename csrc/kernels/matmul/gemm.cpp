@@ -157,12 +157,22 @@ void multiply_rectangle(const Product<T>& x, Layout<T> layout, int64_t i0, int64
         tile.a_row = x.a_row;
         tile.a_col = x.a_col;
         const TileFunction<T>* const tiles = layout.pack_a ? tiles_for<T, true>(tile.columns) : tiles_for<T, false>(tile.columns);
+        // The next panel of B, where it is read as it lies: its rows are too far apart for the processor to see them coming.
+        const bool last_panel = j + panel >= j1;
+        const T* const next = last_panel ? x.b + (p + tile.k) * x.b_row + j0 : x.b + p * x.b_row + j + panel;
+        int64_t unseen = layout.pack_b || (last_panel && tile.last) ? 0 : last_panel ? min_of(x.k - p - tile.k, depth) : tile.k;
+        tile.soon = next;
+        tile.soon_row = x.b_row;
+        tile.soon_rows = ceil_div(unseen, ceil_div(i_end - i_block, max_rows));
         for (int64_t i = i_block; i < i_end;) {
           const int height = next_rows(i_end - i);
+          tile.soon_rows = min_of(tile.soon_rows, unseen);
           tile.c = x.c + i * x.c_row + j;
           tile.row_bias = x.row_bias ? x.row_bias + i : nullptr;
           if (!layout.pack_a) tile.a = x.a + i * x.a_row + p * x.a_col;
           tiles[height](tile);
+          tile.soon += tile.soon_rows * x.b_row;
+          unseen -= tile.soon_rows;
           tile.a += height * tile.k;  // the next packed panel
           i += height;
         }

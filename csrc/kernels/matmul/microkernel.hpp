@@ -17,11 +17,6 @@ template <class T>
 constexpr int panel_width = 2 * Vec<T>::lanes;
 
 template <class T>
-EXTENSOR_INLINE Vec<T> broadcast(T value) {
-  return value - typename Vec<T>::Raw{};  // x - 0 is x for every x, -0 and nan included
-}
-
-template <class T>
 struct Tile {
   int64_t k;
   const T* a;  // any strides: A is read element by element
@@ -36,6 +31,8 @@ struct Tile {
   const T* column_bias;   // at the tile's first column, or null
   const T* row_bias;      // at the tile's first row, or null
   Activation activation;
+  const T* soon = nullptr;  // rows, each as wide as the tile, that later tiles will read: fetched meanwhile
+  int64_t soon_row = 0, soon_rows = 0;
 };
 
 // max(x, 0); a nan stays.
@@ -163,6 +160,12 @@ void multiply_tile(const Tile<T>& tile) {
     __builtin_prefetch(c, 1);
     __builtin_prefetch(c + last_column, 1);
     c += tile.c_row;
+    step();
+  }
+  const T* soon = tile.soon;
+  for (const int64_t rest = p > tile.soon_rows ? p - tile.soon_rows : 0; p > rest; --p) {
+    for (int j = 0; j < Vectors; ++j) __builtin_prefetch(soon + j * lanes, 0, 2);
+    soon += tile.soon_row;
     step();
   }
   for (; p > 0; --p) step();

@@ -18,7 +18,7 @@ void forward(const GroupNorm<T>& norm, T* y) {
   parallel_for(norm.batch * norm.groups, double(n) * norm_ns + 20, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const T* x = norm.x + r * n;
-      const Normaliser<T> unit(x, n, mean_of(x, n), norm.eps);
+      const Normaliser<T> unit = normaliser_of(x, n, norm.eps);
       for (int64_t m = 0; m < members; ++m) {
         const int64_t channel = r % norm.groups * members + m, start = m * inner;
         const Vec<T> weight(norm.weight == nullptr ? 1.0 : double(norm.weight[channel]));
@@ -41,7 +41,7 @@ void backward(const GroupNorm<T>& norm, const T* g, double* sums, T* grad_x, T* 
     for (int64_t r = begin; r < end; ++r) {
       const T* x = norm.x + r * n;
       const T* grad = g + r * n;
-      const Normaliser<T> unit(x, n, mean_of(x, n), norm.eps);
+      const Normaliser<T> unit = normaliser_of(x, n, norm.eps);
       double sum_h = 0, sum_hu = 0;
       for (int64_t m = 0; m < members; ++m) {
         const int64_t start = m * inner, place = r * members + m;

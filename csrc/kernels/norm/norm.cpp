@@ -14,19 +14,7 @@ namespace {
 
 // Rows that go through each pass together: none waits for another's root, and sums over the rows are widened once for all of
 // them. Longer rows would push each other out of the cache.
-constexpr int most_rows = 4;
-
-template <class T, int Count>
-struct Rows {
-  Normaliser<T> unit[Count];
-
-  // 1. the means (or 0)  2. the mean squares around them, and one over the roots
-  EXTENSOR_INLINE Rows(const RowNorm<T>& norm, const T* x) {
-    double means[Count] = {};
-    for (int k = 0; norm.centre && k < Count; ++k) means[k] = mean_of(x + k * norm.n, norm.n);
-    for (int k = 0; k < Count; ++k) unit[k] = Normaliser<T>(x + k * norm.n, norm.n, means[k], norm.eps);
-  }
-};
+constexpr int most_rows = Vec<double>::lanes;
 
 // body(first row, how many) for rows begin .. end, a few at a time or one by one.
 template <class T, class Body>
@@ -42,12 +30,13 @@ void rows(const RowNorm<T>& norm, T* y) {
   const int64_t n = norm.n;
   parallel_for(norm.rows, double(n) * norm_ns + 10, [&](int64_t begin, int64_t end) {
     for_a_few_rows(norm, begin, end, [&](int64_t r, auto wanted) {
-      const Rows<T, wanted> few(norm, norm.x + r * n);
+      Normaliser<T> units[wanted];
+      normalise_rows(norm.x + r * n, n, norm.centre, norm.eps, units);
       for (int k = 0; k < wanted; ++k) {
         const T* x = norm.x + (r + k) * n;
         T* to = y + (r + k) * n;
         for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-          Vec<T> value = few.unit[k](load_first(x + i, count));
+          Vec<T> value = units[k](load_first(x + i, count));
           const Vec<T> bias = norm.bias == nullptr ? Vec<T>(0.0) : load_first(norm.bias + i, count);
           if (norm.weight != nullptr) value = fma(value, load_first(norm.weight + i, count), bias);
           else value = value + bias;
@@ -62,25 +51,32 @@ void rows(const RowNorm<T>& norm, T* y) {
 template <class T, int Count>
 EXTENSOR_INLINE void backward_rows(const RowNorm<T>& norm, const T* x, const T* g, T* grad_x, double* weight_sums, double* bias_sums) {
   const int64_t n = norm.n;
-  const Rows<T, Count> few(norm, x);
-  const auto unit = [&](int k, int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA { return few.unit[k](load_first(x + k * n + i, count)); };
+  Normaliser<T> units[Count];
+  normalise_rows(x, n, norm.centre, norm.eps, units);
+  const auto unit = [&](int k, int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA { return units[k](load_first(x + k * n + i, count)); };
   const auto scaled = [&](Vec<T> grad, int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
     return norm.weight == nullptr ? grad : grad * load_first(norm.weight + i, count);
   };
-  Vec<T> minus_h[Count], minus_hu[Count];  // minus the means of h and of h u
-  for (int k = 0; grad_x != nullptr && k < Count; ++k) {
-    const Sums<2> of = sum_in_fours<T, 2>(n, [&](int64_t i, int64_t count, Vec<T>(&sums)[2]) EXTENSOR_INLINE_LAMBDA {
-      const Vec<T> h = scaled(load_first(g + k * n + i, count), i, count);
-      sums[0] = sums[0] + h, sums[1] = fma(h, unit(k, i, count), sums[1]);
-    });
-    minus_h[k] = Vec<T>(norm.centre ? -of.of[0] / double(n) : 0.0), minus_hu[k] = Vec<T>(-of.of[1] / double(n));
+  T minus_h[most_rows] = {}, minus_hu[most_rows] = {};  // minus the means of h and of h u
+  if (grad_x != nullptr) {
+    Vec<double> of_h[Count], of_hu[Count];
+    for (int k = 0; k < Count; ++k) {
+      const SumsInLanes<2> sums = lanes_in_fours<T, 2>(n, [&](int64_t i, int64_t count, Vec<T>(&sums)[2]) EXTENSOR_INLINE_LAMBDA {
+        const Vec<T> h = scaled(load_first(g + k * n + i, count), i, count);
+        sums[0] = sums[0] + h, sums[1] = fma(h, unit(k, i, count), sums[1]);
+      });
+      of_h[k] = sums.of[0], of_hu[k] = sums.of[1];
+    }
+    const Vec<double> minus_length{-double(n)};
+    if (norm.centre) store_as<T>(minus_h, sums_of_lanes(of_h) / minus_length);
+    store_as<T>(minus_hu, sums_of_lanes(of_hu) / minus_length);
   }
   for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
     Vec<T> along[Count], plain[Count];
     for (int k = 0; k < Count; ++k) {
       const Vec<T> u = unit(k, i, count), grad = load_first(g + k * n + i, count);
       if (grad_x != nullptr)
-        store_first(grad_x + k * n + i, fma(u, minus_hu[k], scaled(grad, i, count) + minus_h[k]) * few.unit[k].inverse, count);
+        store_first(grad_x + k * n + i, fma(u, broadcast(minus_hu[k]), scaled(grad, i, count) + broadcast(minus_h[k])) * units[k].inverse, count);
       along[k] = grad * u, plain[k] = grad;
     }
     for (int half = Count / 2; half > 0; half /= 2)

@@ -5,10 +5,15 @@
 
 namespace extensor::EXTENSOR_ISA {
 
+template <int Count>
+struct SumsInLanes {
+  Vec<double> of[Count];
+};
+
 // Sums over the vectors of a row of what f(i, count, sums) adds to `sums`; it must add 0 to the lanes that do not exist.
 // Four vectors are added up before they are widened to float64: widening each would take longer than all the rest.
 template <class T, int Count, class Function>
-EXTENSOR_INLINE Sums<Count> sum_in_fours(int64_t n, const Function& f) {
+EXTENSOR_INLINE SumsInLanes<Count> lanes_in_fours(int64_t n, const Function& f) {
   constexpr int lanes = Vec<T>::lanes, parts = lanes / Vec<double>::lanes;
   Vec<double> acc[Count][parts];
   for (auto& sum : acc)
@@ -27,27 +32,58 @@ EXTENSOR_INLINE Sums<Count> sum_in_fours(int64_t n, const Function& f) {
     for (int k = 0; k < 4; ++k) f(i + k * lanes, lanes, few);
     widen();
   }
-  start();
-  for (; i < n; i += lanes) f(i, n - i < lanes ? n - i : lanes, few);
-  widen();
-  Sums<Count> sums;
+  if (i < n) {
+    start();
+    for (; i < n; i += lanes) f(i, n - i < lanes ? n - i : lanes, few);
+    widen();
+  }
+  SumsInLanes<Count> sums;
   for (int s = 0; s < Count; ++s) {
-    Vec<double> total = acc[s][0];
-    for (int part = 1; part < parts; ++part) total = total + acc[s][part];
-    sums.of[s] = fold_lanes<Add>(total);
+    sums.of[s] = acc[s][0];
+    for (int part = 1; part < parts; ++part) sums.of[s] = sums.of[s] + acc[s][part];
   }
   return sums;
 }
 
-// The mean, summed up around the first element, so that only the distances are rounded, not a large mean.
+template <class T, int Count, class Function>
+EXTENSOR_INLINE Sums<Count> sum_in_fours(int64_t n, const Function& f) {
+  const SumsInLanes<Count> lanes = lanes_in_fours<T, Count>(n, f);
+  Sums<Count> sums;
+  for (int s = 0; s < Count; ++s) sums.of[s] = fold_lanes<Add>(lanes.of[s]);
+  return sums;
+}
+
+// The sum of the distances of a row from its first element.
 template <class T>
-EXTENSOR_INLINE double mean_of(const T* x, int64_t n) {
+EXTENSOR_INLINE Vec<double> distances_in_lanes(const T* x, int64_t n) {
   const T first = x[0];
   const Vec<T> shift{double(first)};
-  const auto distance = [&](int64_t i, int64_t count, Vec<T>(&sums)[1]) EXTENSOR_INLINE_LAMBDA {
+  return lanes_in_fours<T, 1>(n, [&](int64_t i, int64_t count, Vec<T>(&sums)[1]) EXTENSOR_INLINE_LAMBDA {
     sums[0] = sums[0] + (load_first(x + i, count, first) - shift);
-  };
-  return double(first) + sum_in_fours<T, 1>(n, distance).of[0] / double(n);
+  }).of[0];
+}
+
+// The sum of the squares of the distances of a row from `centre`.
+template <class T>
+EXTENSOR_INLINE Vec<double> squares_in_lanes(const T* x, int64_t n, T centre) {
+  const Vec<T> shift{double(centre)};
+  return lanes_in_fours<T, 1>(n, [&](int64_t i, int64_t count, Vec<T>(&sums)[1]) EXTENSOR_INLINE_LAMBDA {
+    const Vec<T> d = load_first(x + i, count, centre) - shift;
+    sums[0] = fma(d, d, sums[0]);
+  }).of[0];
+}
+
+// Lane k: the sum of the lanes of parts[k]. Of one vector, in all lanes; added in the same order.
+template <int Count>
+EXTENSOR_INLINE Vec<double> sums_of_lanes(Vec<double> (&parts)[Count]) {
+  if constexpr (Count == Vec<double>::lanes) return fold_lanes_of_each<Add>(parts);
+  static_assert(Count == 1 || Count == Vec<double>::lanes);
+  for (int half = Vec<double>::lanes / 2; half > 0; half /= 2) {
+    Vec<double> even, odd;
+    split_pairs(parts[0], parts[0], even, odd);
+    parts[0] = Add::combine(even, odd);
+  }
+  return parts[0];
 }
 
 // u = (x - mean) / s with s^2 the mean square around the mean, plus eps. The mean is taken away in two parts: see Centre.
@@ -55,20 +91,37 @@ template <class T>
 struct Normaliser {
   Vec<T> high, inverse, rest;
 
-  Normaliser() = default;
-  // The sum of squares around `high` exceeds that around the mean by n low^2. Where nothing is taken away, the mean is 0.
-  EXTENSOR_INLINE Normaliser(const T* x, int64_t n, double mean, double eps) : high(double(T(mean))) {
-    const double low = mean - double(T(mean));
-    const Vec<T> centre = high;
-    const auto square = [&](int64_t i, int64_t count, Vec<T>(&sums)[1]) EXTENSOR_INLINE_LAMBDA {
-      const Vec<T> d = load_first(x + i, count, T(mean)) - centre;
-      sums[0] = fma(d, d, sums[0]);
-    };
-    const double squares = sum_in_fours<T, 1>(n, square).of[0] / double(n) - low * low;
-    const double one_over = 1 / __builtin_sqrt((squares < 0 ? 0 : squares) + eps);
-    inverse = Vec<T>(one_over), rest = Vec<T>(-low * one_over);
-  }
   EXTENSOR_INLINE Vec<T> operator()(Vec<T> x) const { return fma(x - high, inverse, rest); }
 };
+
+// Those of one row, or of as many as a vector has doubles: then means and roots are taken of all at once.
+template <class T, int Count>
+EXTENSOR_INLINE void normalise_rows(const T* x, int64_t n, bool centre, double eps, Normaliser<T> (&units)[Count]) {
+  constexpr int lanes = Vec<double>::lanes;
+  const Vec<double> length{double(n)};
+  Vec<double> parts[Count], mean(0.0);
+  if (centre) {  // summed up around the first element, so that only the distances are rounded, not a large mean
+    double firsts[lanes];
+    for (int k = 0; k < lanes; ++k) firsts[k] = double(x[k % Count * n]);
+    for (int k = 0; k < Count; ++k) parts[k] = distances_in_lanes(x + k * n, n);
+    mean = load(firsts) + sums_of_lanes(parts) / length;
+  }
+  T high[lanes], inverse[lanes], rest[lanes];
+  store_as<T>(high, mean);
+  const Vec<double> low = mean - load_as<double>(high);
+  for (int k = 0; k < Count; ++k) parts[k] = squares_in_lanes(x + k * n, n, high[k]);
+  // The sum of squares around `high` exceeds that around the mean by n low^2. Where nothing is taken away, the mean is 0.
+  const Vec<double> squares = sums_of_lanes(parts) / length - low * low;
+  const Vec<double> one_over = 1.0 / sqrt(at_least(0.0, squares) + eps);
+  store_as<T>(inverse, one_over), store_as<T>(rest, -low * one_over);
+  for (int k = 0; k < Count; ++k) units[k] = {broadcast(high[k]), broadcast(inverse[k]), broadcast(rest[k])};
+}
+
+template <class T>
+EXTENSOR_INLINE Normaliser<T> normaliser_of(const T* x, int64_t n, double eps) {
+  Normaliser<T> unit[1];
+  normalise_rows(x, n, true, eps, unit);
+  return unit[0];
+}
 
 }  // namespace extensor::EXTENSOR_ISA

@@ -1,10 +1,11 @@
 // Compiled once per instruction set.
 //
-// forward:   1. gates = x w_ih^T + bias, all steps in one product
+// forward:   1. gates = x w_ih^T + bias, all steps in one product; without w_ih, x + bias, each block and step by itself
 //            2. each block of the batch, step by step: gates += h w_hh^T, then c = f c + i g, h = o tanh(c)
 // backward:  1. each block of the batch, from the last step to the first: the gradients of the gates before their
 //               nonlinearities, and of the states of the step before
-//            2. the gradients of x, the weights and the biases, all steps in one product each
+//            2. the gradients of x, the weights and the biases, all steps in one product each; without w_ih, those of the
+//               gates are those of x
 #include "kernels/recurrent/sequence.hpp"
 
 namespace extensor::EXTENSOR_ISA {
@@ -26,17 +27,28 @@ EXTENSOR_INLINE void store_gates(T* gates, int64_t hidden, const Gates<T>& a, in
   store_first(gates + 2 * hidden, a.g, count), store_first(gates + 3 * hidden, a.o, count);
 }
 
+// gates[rows, wide] = x[rows, wide] + bias
+template <class T>
+void start_gates(int64_t rows, int64_t wide, const T* x, const T* bias, T* gates) {
+  for_each_unit<T>(0, rows, wide, [&](int64_t row, int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
+    const Vec<T> a = load_first(x + row * wide + i, count);
+    store_first(gates + row * wide + i, bias == nullptr ? a : a + load_first(bias + i, count), count);
+  });
+}
+
 template <class T>
 bool forward(const Sequence<T>& s, const T* c, T* hidden, T* cells, T* gates) {
   const int64_t wide = 4 * s.hidden;
   Room<T> room(packed_room(s, false) + wide);
   if (room.data() == nullptr) return false;
-  map(s.x, s.steps * s.batch, s.inputs, s.w_ih, wide, joined_bias(s, room.data() + packed_room(s, false)), false, gates);
+  const T* const bias = joined_bias(s, room.data() + packed_room(s, false));
+  if (s.w_ih != nullptr) map(s.x, s.steps * s.batch, s.inputs, s.w_ih, wide, bias, false, gates);
   const PackedWeight<T> w_hh = pack_forward(s, room.data());
   for_each_block(s, [&](int64_t first, int64_t rows) {
     for (int64_t i = 0; i < s.steps; ++i) {
-      const int64_t t = step_at(s, i);
-      w_hh.multiply(rows, before(s, i, first, s.h, hidden), s.hidden, gates + (t * s.batch + first) * wide, wide, true);
+      const int64_t t = step_at(s, i), here = (t * s.batch + first) * wide;
+      if (s.w_ih == nullptr) start_gates(rows, wide, s.x + here, bias, gates + here);
+      w_hh.multiply(rows, before(s, i, first, s.h, hidden), s.hidden, gates + here, wide, true);
       for_each_unit<T>(0, rows, s.hidden, [&](int64_t row, int64_t unit, int64_t count) EXTENSOR_INLINE_LAMBDA {
         const int64_t at = (t * s.batch + first + row) * s.hidden + unit;
         T* const a = gates + (t * s.batch + first + row) * wide + unit;
@@ -56,10 +68,12 @@ template <class T>
 bool backward(const Sequence<T>& s, const T* c, const T* hidden, const T* cells, const T* gates, const T* g_hidden, const T* g_cells,
               const SequenceGradients<T>& grads, T* grad_c) {
   const int64_t wide = 4 * s.hidden, units = s.batch * s.hidden;
-  Room<T> room(s.steps * s.batch * wide + packed_room(s, true) + 2 * units);
+  const bool is_grad_x = s.w_ih == nullptr && grads.x != nullptr;
+  const int64_t of_grad_a = is_grad_x ? 0 : s.steps * s.batch * wide;
+  Room<T> room(of_grad_a + packed_room(s, true) + 2 * units);
   if (room.data() == nullptr) return false;
-  T* const grad_a = room.data();
-  T* const packed = grad_a + s.steps * s.batch * wide;
+  T* const grad_a = is_grad_x ? grads.x : room.data();
+  T* const packed = room.data() + of_grad_a;
   T* const carried_h = packed + packed_room(s, true);
   T* const carried_c = carried_h + units;
   const PackedWeight<T> w_hh = pack_backward(s, packed);

@@ -9,6 +9,7 @@ namespace extensor {
 
 // Dense x [steps, batch, inputs], h [batch, hidden], w_ih [gates * hidden, inputs], w_hh [gates * hidden, hidden], biases of
 // gates * hidden values or nullptr. What belongs to all steps is [steps, batch, ...] in their order, also in reverse.
+// Of an LSTM, w_ih may be nullptr: x [steps, batch, gates * hidden] is then what x w_ih^T would be.
 template <class T>
 struct Sequence {
   int64_t steps, batch, inputs, hidden, gates;
@@ -77,7 +78,7 @@ EXTENSOR_PER_ISA(const RecurrentTable<GruFunctions>& gru_table())
 template <class T>
 static double sequence_ns(const Sequence<T>& s) {
   const double units = double(s.steps) * double(s.batch) * double(s.hidden) * double(s.gates);
-  return units * (2.0 + double(s.inputs + s.hidden) * sizeof(T) / 180.0);
+  return units * (2.0 + double((s.w_ih == nullptr ? 0 : s.inputs) + s.hidden) * sizeof(T) / 180.0);
 }
 
 }  // namespace extensor

@@ -124,7 +124,7 @@ void bias_gradient(const T* grad, int64_t rows, int64_t wide, T* out) {
 template <class T>
 void finish_gradients(const Sequence<T>& s, const T* hidden, const T* grad_a, const T* grad_u, const SequenceGradients<T>& grads) {
   const int64_t rows = s.steps * s.batch, wide = s.gates * s.hidden;
-  if (grads.x != nullptr) multiply<T>({rows, s.inputs, wide, grad_a, wide, 1, s.w_ih, s.inputs, 1, grads.x, s.inputs});
+  if (grads.x != nullptr && s.w_ih != nullptr) multiply<T>({rows, s.inputs, wide, grad_a, wide, 1, s.w_ih, s.inputs, 1, grads.x, s.inputs});
   if (grads.w_ih != nullptr) weight_gradient(grad_a, rows, wide, s.x, s.inputs, false, grads.w_ih);
   if (grads.w_hh != nullptr) {
     // The first step of the walk started from h, the others from the hidden state of a neighbour.

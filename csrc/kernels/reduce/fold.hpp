@@ -80,6 +80,22 @@ EXTENSOR_INLINE double sum_widened(const float* x, int64_t n) {
 }
 #endif
 
+// Lane i of the result: the lanes of values[i] combined. As many vectors as they have lanes share the steps that one alone
+// would take with most lanes idle. Leaves nothing of use in `values`.
+template <class Step, class A>
+EXTENSOR_INLINE Vec<A> fold_lanes_of_each(Vec<A> (&values)[Vec<A>::lanes]) {
+#pragma GCC unroll 4
+  for (int half = Vec<A>::lanes / 2; half > 0; half /= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < half; ++i) {
+      Vec<A> even, odd;
+      split_pairs(values[2 * i], values[2 * i + 1], even, odd);
+      values[i] = Step::combine(even, odd);
+    }
+  }
+  return values[0];
+}
+
 // n neighbours. A is the type of the accumulators: eight vectors of them hide the latency of the additions.
 template <class Step, class A, class T>
 EXTENSOR_INLINE double fold_row(const T* x, int64_t n) {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -74,7 +74,7 @@ def _checked_call(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 class _CheckedWalk(Walk):
     """A walk back that looks at every gradient."""
 
-    def gradients(self, node: Node, grad: Any, needs: tuple[bool, ...] | None) -> list[Any]:
+    def gradients(self, node: Node, grad: Any, needs: tuple[bool, ...] | None) -> Sequence[Any]:
         saved = self.saved(node)
         observer = exchange_observer(None)
         try:

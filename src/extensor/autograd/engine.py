@@ -81,19 +81,21 @@ class Walk:
                 self.leaves[key] = (edge, grad if before is None else self.plus(before[1], grad))
             return
         before = self.pending.get(edge)
-        if before is None:
-            if edge.sequence >= self.oldest:
-                self.pending[edge] = grad
-                heappush(self.queue, (-edge.sequence, edge))
-        else:
+        if before is not None:
             self.pending[edge] = self.plus(before, grad)
+            return
+        sequence = edge.sequence
+        if sequence >= self.oldest:
+            self.pending[edge] = grad
+            heappush(self.queue, (-sequence, edge))
 
     def plus(self, a: ExTensor, b: ExTensor) -> ExTensor:
         """Two gradients that meet."""
         return a + b
 
     def run(self) -> None:
-        queue, pending, targets = self.queue, self.pending, self.targets
+        queue, pending, targets, retain = self.queue, self.pending, self.targets, self.retain
+        gradients = self.gradients
         while queue:
             node = heappop(queue)[1]
             grad = pending.pop(node)
@@ -105,14 +107,14 @@ class Walk:
                 continue
             if node.outputs is not None:
                 grad = _complete(grad, node)
-            edges = node.edges
+            edges, sequence = node.edges, node.sequence
             if node.saved is None:
                 raise RuntimeError(
                     f"[backward] the graph was already freed at {node.op.__name__}; "
                     "pass retain_graph=True to the first backward"
                 )
             for edge in edges:
-                if getattr(edge, "_replaced", 0) > node.sequence:
+                if type(edge) is not Node and getattr(edge, "_replaced", 0) > sequence:
                     raise RuntimeError(
                         f"[backward] a parameter of shape {edge.shape} was replaced after {node.op.__name__} used it; "
                         "call optimizer.step() after backward(), not before"
@@ -121,14 +123,16 @@ class Walk:
                 edges = tuple(e if self._leads_somewhere(e) else None for e in edges)
             needs = None if None not in edges else tuple(e is not None for e in edges)
             if needs is None or True in needs:
-                self._hand_on(node, edges, self.gradients(node, grad, needs))
-            if not self.retain:
+                self._hand_on(node, edges, gradients(node, grad, needs))
+            if not retain:
                 node.saved = None
 
-    def gradients(self, node: Node, grad: Any, needs: tuple[bool, ...] | None) -> list[Any]:
+    def gradients(self, node: Node, grad: Any, needs: tuple[bool, ...] | None) -> Sequence[Any]:
         """What the node's public backward returns, one gradient per edge."""
         rule = node.op.rule
-        if not (self.create and node.op.is_custom):
+        if not self.create:
+            return rule.gradients(grad, node.saved, node.options, needs)
+        if not node.op.is_custom:
             return rule.gradients(grad, self.saved(node), node.options, needs)
         # Every gradient is linear in grad_output: one that does not depend on it was not recorded.
         probe = [ExTensor(g._array, True, g._node) for g in (grad if type(grad) is list else [grad])]
@@ -171,16 +175,18 @@ class Walk:
             raise ValueError(
                 f"[{backward_name(node)}] returned {len(grads)} gradients for {len(edges)} inputs of {node.op.__name__}"
             )
-        for i, (edge, grad) in enumerate(zip(edges, grads)):
-            if edge is None:
+        add, casts = self.add, node.casts
+        if node.shapes is not None:
+            for i, (edge, grad) in enumerate(zip(edges, grads)):
+                if edge is not None:
+                    _check_custom(node, i, grad)
+        for i, edge in enumerate(edges):
+            grad = grads[i]
+            if edge is None or grad is None:
                 continue
-            if node.shapes is not None:
-                _check_custom(node, i, grad)
-            if grad is None:
-                continue
-            if node.casts is not None and grad.dtype != node.casts[i]:
-                grad = self.cast(grad, node.casts[i])
-            self.add(edge, grad)
+            if casts is not None and grad.dtype != casts[i]:
+                grad = self.cast(grad, casts[i])
+            add(edge, grad)
 
     def cast(self, grad: ExTensor, dtype: Any) -> ExTensor:
         """A gradient in the dtype of the input it belongs to."""

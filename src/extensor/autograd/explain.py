@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,6 @@ class _MeasuringWalk(Walk):
         super().__init__(*options)
         self.norms = norms
 
-    def gradients(self, node: Node, grad: Any, needs: tuple[bool, ...] | None) -> list[Any]:
+    def gradients(self, node: Node, grad: Any, needs: tuple[bool, ...] | None) -> Sequence[Any]:
         self.norms[id(node)] = _norm(grad)
         return super().gradients(node, grad, needs)

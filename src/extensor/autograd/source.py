@@ -10,7 +10,7 @@ import linecache
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -360,7 +360,7 @@ class _WritingWalk(Walk):
         super().__init__(*options)
         self.writer = writer
 
-    def gradients(self, node: Node, grad: Any, needs: tuple[bool, ...] | None) -> list[Any]:
+    def gradients(self, node: Node, grad: Any, needs: tuple[bool, ...] | None) -> Sequence[Any]:
         # Each an object of its own, with a name of its own: add_backward may return one tensor for both operands.
         grads = [None if g is None else g.detach() for g in super().gradients(node, grad, needs)]
         edges = node.edges if needs is None else [e if need else None for e, need in zip(node.edges, needs)]

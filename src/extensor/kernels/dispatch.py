@@ -87,7 +87,10 @@ def _unwrap(value: Any) -> Any:
     if isinstance(value, ExTensor):
         return value._array
     if type(value) is list:
-        return [v._array if isinstance(v, ExTensor) else None if v is None else _unwrap(v) for v in value]
+        try:
+            return [v._array for v in value]  # tensors alone, as an optimiser has them
+        except AttributeError:
+            return [None if v is None else _unwrap(v) for v in value]
     return value
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from .. import nn
 from ..nn._random import rng_or_default
 from ..random import Rng
-from ..tensor import ExTensor
+from ..tensor import ExTensor, asarray
 
 __all__ = ["LSTMLanguageModel"]
 
@@ -45,6 +45,12 @@ class LSTMLanguageModel(nn.Module):
 
     def forward(self, tokens: ExTensor, state: Any = None) -> tuple[ExTensor, Any]:
         """Logits of shape (N, T, vocab_size) for tokens of shape (N, T), and the state to go on from."""
-        x = self.drop(self.embedding(tokens))
-        x, state = self.lstm(x, state)
+        tokens = asarray(tokens)
+        once = (
+            self.training and not self.drop.p
+        )  # nothing comes between a row of the table and the layer's product
+        if once and tokens.ndim == 2 and tokens.size > self.embedding.num_embeddings:
+            x, state = self.lstm.of_rows(tokens, self.embedding.weight, state)
+        else:
+            x, state = self.lstm(self.drop(self.embedding(tokens)), state)
         return self.decoder(self.drop(x)), state

@@ -52,14 +52,13 @@ class Parameter(ExTensor):
 
     def assign(self, value: Any) -> None:
         """Replace the value by one of the same shape; it is cast to the parameter's dtype."""
-        value = as_tensor("assign", "value", value)
-        if value.shape != self.shape:
+        array, before = as_tensor("assign", "value", value)._array, self._array
+        if array.shape != before.shape:
             raise ValueError(
-                f"[assign] value has shape {value.shape} but the parameter has shape {self.shape}"
+                f"[assign] value has shape {array.shape} but the parameter has shape {before.shape}"
             )
-        array = value._array
-        if array.dtype != self._array.dtype or not array.flags.c_contiguous:
-            array = np.ascontiguousarray(array, self.dtype).reshape(self.shape)
+        if array.dtype != before.dtype or not array.flags.c_contiguous:
+            array = np.ascontiguousarray(array, before.dtype).reshape(before.shape)
         self._array = array
         self._replaced = next_sequence()
 

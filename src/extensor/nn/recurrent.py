@@ -11,7 +11,9 @@ from ..errors import describe
 from ..ops._checks import as_bool
 from ..ops.creation import zeros
 from ..ops.dropout import dropout as drop
+from ..ops.embedding import embedding
 from ..ops.joining import concatenate
+from ..ops.linear import linear
 from ..ops.recurrent_gru import gru_sequence
 from ..ops.recurrent_lstm import lstm_sequence
 from ..ops.recurrent_rnn import rnn_sequence
@@ -24,7 +26,8 @@ from .parameter import Parameter
 
 __all__ = ["GRU", "LSTM", "RNN"]
 
-Weights: TypeAlias = tuple[Parameter, Parameter, Parameter | None, Parameter | None]
+# The weights of x (None where x already is their product) and of h, and their biases.
+Weights: TypeAlias = tuple[Any, Parameter, Parameter | None, Parameter | None]
 
 
 class _Recurrent(Module):
@@ -69,12 +72,12 @@ class _Recurrent(Module):
         """One direction of one layer: all hidden states, and the final states, (1, N, hidden_size)."""
         raise NotImplementedError
 
-    def _start(self, x: ExTensor, hx: Any) -> list[list[ExTensor]]:
+    def _start(self, batch: int, dtype: Any, hx: Any) -> list[list[ExTensor]]:
         """The states before the first step of each walk, (N, hidden_size)."""
         name = type(self).__name__
-        shape = (len(self._names), x.shape[1], self.hidden_size)
+        shape = (len(self._names), batch, self.hidden_size)
         if hx is None:
-            return [[zeros(shape[1:], dtype=x.dtype)] * self._states] * len(self._names)
+            return [[zeros(shape[1:], dtype=dtype)] * self._states] * len(self._names)
         given = [hx] if self._states == 1 else list(hx)
         if len(given) != self._states or not all(isinstance(h, ExTensor) for h in given):
             wanted = "a tensor" if self._states == 1 else "a pair of tensors (h, c)"
@@ -104,7 +107,18 @@ class _Recurrent(Module):
             x = x.reshape((x.shape[0], 1, x.shape[1]))
         elif self.batch_first:
             x = x.swapaxes(0, 1)
-        start = self._start(x, hx)
+        x, last = self._layers(x, self._start(x.shape[1], x.dtype, hx))
+        if not batched:
+            x, last = x[:, 0], [h[:, 0] for h in last]
+        elif self.batch_first:
+            x = x.swapaxes(0, 1)
+        return x, last[0] if self._states == 1 else tuple(last)
+
+    def _layers(
+        self, x: ExTensor, start: list[list[ExTensor]], table: ExTensor | None = None
+    ) -> tuple[ExTensor, list[ExTensor]]:
+        """All outputs of the last layer and the final states, for x (T, N, input_size), or (T, N) of rows of ``table``."""
+        name = type(self).__name__
         final: list[list[ExTensor]] = []
         directions = 2 if self.bidirectional else 1
         for layer in range(self.num_layers):
@@ -112,19 +126,17 @@ class _Recurrent(Module):
             for direction in range(directions):
                 i = layer * directions + direction
                 w_ih, w_hh, b_ih, b_hh = (getattr(self, n) for n in self._names[i])
-                weights = (w_ih, w_hh, b_ih, b_hh)
-                hidden, states = self._sequence(x, start[i], weights, direction == 1)
+                if table is not None and layer == 0:
+                    inputs, w_ih = embedding(x, linear(table, w_ih)), None
+                else:
+                    inputs = x
+                hidden, states = self._sequence(inputs, start[i], (w_ih, w_hh, b_ih, b_hh), direction == 1)
                 outputs.append(hidden)
                 final.append(states)
             x = outputs[0] if directions == 1 else concatenate(outputs, -1)
             if self.training and self.dropout and layer < self.num_layers - 1:
                 x = drop(x, self.dropout, rng_or_default(name, self._rng)).output
-        last = final[0] if len(final) == 1 else [concatenate(states) for states in zip(*final)]
-        if not batched:
-            x, last = x[:, 0], [h[:, 0] for h in last]
-        elif self.batch_first:
-            x = x.swapaxes(0, 1)
-        return x, last[0] if self._states == 1 else tuple(last)
+        return x, final[0] if len(final) == 1 else [concatenate(states) for states in zip(*final)]
 
     def extra_repr(self) -> str:
         shown = f"{self.input_size}, {self.hidden_size}"
@@ -235,6 +247,26 @@ class LSTM(_Recurrent):
         self._set_up(
             input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, dtype, rng
         )
+
+    def of_rows(self, indices: ExTensor, table: ExTensor, hx: Any = None) -> tuple[ExTensor, Any]:
+        """What ``self(embedding(indices, table), hx)`` gives, with less arithmetic where indices repeat.
+
+        Each row of the table meets ``weight_ih_l0`` once, and not each time that it is used; in the gradient too.
+
+        Args:
+            indices: the rows, (T, N), or (N, T) with ``batch_first``.
+            table: (rows, input_size).
+            hx: as in :meth:`forward`.
+        """
+        if indices.ndim != 2 or table.ndim != 2 or table.shape[1] != self.input_size:
+            raise ValueError(
+                f"[LSTM] of_rows needs indices with 2 axes and a table of shape (rows, {self.input_size}), "
+                f"got {indices.shape} and {table.shape}"
+            )
+        if self.batch_first:
+            indices = indices.swapaxes(0, 1)
+        x, last = self._layers(indices, self._start(indices.shape[1], table.dtype, hx), table)
+        return x.swapaxes(0, 1) if self.batch_first else x, tuple(last)
 
     def _sequence(self, x: ExTensor, states: list[ExTensor], weights: Weights, reverse: bool) -> Any:
         hidden, cells, _ = lstm_sequence(x, states[0], states[1], *weights, reverse)

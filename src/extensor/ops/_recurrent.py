@@ -34,6 +34,7 @@ class Inputs:
 
     Attributes:
         states: h, or h and c.
+        w_ih: None, where ``may_lack_w_ih`` allows it, if x already is its product.
         biases: b_ih and b_hh, either None.
     """
 
@@ -48,10 +49,12 @@ class Inputs:
         biases: dict[str, Any],
         sequence: bool,
         check: Callable[[str, str, Any], ExTensor] = as_floating,
+        may_lack_w_ih: bool = False,
     ) -> None:
         self.x = x = check(function, "x", x)
         self.states = [check(function, name, value) for name, value in states.items()]
-        self.w_ih, self.w_hh = check(function, "w_ih", w_ih), check(function, "w_hh", w_hh)
+        self.w_ih = None if w_ih is None and may_lack_w_ih else check(function, "w_ih", w_ih)
+        self.w_hh = check(function, "w_hh", w_hh)
         self.biases = [
             None if value is None else check(function, name, value) for name, value in biases.items()
         ]
@@ -72,7 +75,13 @@ class Inputs:
                     f"[{function}] {name} has shape {state.shape} but must have shape {(*batch, hidden)} "
                     f"(x: {x.shape}, w_hh: {self.w_hh.shape})"
                 )
-        if self.w_ih.shape != (gates * hidden, x.shape[-1]):
+        if self.w_ih is None:
+            if x.shape[-1] != gates * hidden:
+                raise ValueError(
+                    f"[{function}] without w_ih, x must have the axes (T, N, {_times(gates)}H), got shape {x.shape} "
+                    f"(w_hh: {self.w_hh.shape})"
+                )
+        elif self.w_ih.shape != (gates * hidden, x.shape[-1]):
             raise ValueError(
                 f"[{function}] w_ih has shape {self.w_ih.shape} but must have shape {(gates * hidden, x.shape[-1])} "
                 f"(x: {x.shape}, w_hh: {self.w_hh.shape})"

@@ -101,7 +101,8 @@ def _lstm_gradients(
     """Forward and back through all steps; ``grads`` are those of hidden states, cell states and gates, or None."""
     before, gates, cells = {}, {}, {}
     for t in order(x.shape[0], reverse):
-        i, f, g, o = split(plus(x[t] @ w_ih.T + h @ w_hh.T, b_ih, b_hh), 4, axis=-1)
+        a = x[t] if w_ih is None else x[t] @ w_ih.T
+        i, f, g, o = split(plus(a + h @ w_hh.T, b_ih, b_hh), 4, axis=-1)
         gates[t] = i, f, g, o = sigmoid(i), sigmoid(f), g.tanh(), sigmoid(o)
         before[t], cells[t] = h, c
         c = f * c + i * g
@@ -119,8 +120,8 @@ def _lstm_gradients(
         carried_h, carried_c = grad_a[t] @ w_hh, d_c * f
     grad, states = in_order(grad_a), in_order(before)
     bias = grad.sum((0, 1))
-    weights = [weight_gradient(grad, x), weight_gradient(grad, states)]
-    return [grad @ w_ih, carried_h, carried_c, *weights, bias, bias]
+    grad_x, grad_w_ih = (grad, None) if w_ih is None else (grad @ w_ih, weight_gradient(grad, x))
+    return [grad_x, carried_h, carried_c, grad_w_ih, weight_gradient(grad, states), bias, bias]
 
 
 def _lstm_cell_formula(
@@ -187,7 +188,7 @@ def lstm_sequence(
     x: ExTensor,
     h: ExTensor,
     c: ExTensor,
-    w_ih: ExTensor,
+    w_ih: ExTensor | None,
     w_hh: ExTensor,
     b_ih: ExTensor | None = None,
     b_hh: ExTensor | None = None,
@@ -198,7 +199,8 @@ def lstm_sequence(
     Args:
         x: the inputs of T steps, of shape (T, N, I).
         h, c: hidden state and cell state before the first step, of shape (N, H).
-        w_ih, w_hh, b_ih, b_hh: as in :func:`lstm_cell`.
+        w_ih, w_hh, b_ih, b_hh: as in :func:`lstm_cell`. With None for ``w_ih``, ``x`` is what x w_ih^T would be, of shape
+            (T, N, 4*H).
         reverse: walk from the last step to the first.
 
     Returns:
@@ -213,10 +215,14 @@ def lstm_sequence(
         ((3, 1, 1), [0.5, 0.25, 0.125], [[0.5, 0.5, 0.0, 0.5]])
     """
     states, biases = {"h": h, "c": c}, {"b_ih": b_ih, "b_hh": b_hh}
-    given = Inputs("lstm_sequence", 4, x, states, w_ih, w_hh, biases, True)
+    given = Inputs("lstm_sequence", 4, x, states, w_ih, w_hh, biases, True, may_lack_w_ih=True)
     return LSTMSequenceResult(
         *kernels.lstm_sequence(*given.arrays, as_bool("lstm_sequence", "reverse", reverse))
     )
+
+
+def _present(needs: tuple[bool, ...], w_ih: Any, b_ih: Any, b_hh: Any) -> tuple[bool, ...]:
+    return present((*needs[:3], needs[3] and w_ih is not None, *needs[4:]), b_ih, b_hh)
 
 
 def _sequence_shapes(x: Any, h: Any) -> list[Any]:
@@ -241,10 +247,11 @@ def _lstm_sequence_formula(
     needs: tuple[bool, ...] = ALL7,
 ) -> LSTMGradients:
     # What the forward returned is computed again: it has no history of its own here.
-    x, h, c, w_ih, w_hh = tensors(x, h, c, w_ih, w_hh)
+    x, h, c, w_hh = tensors(x, h, c, w_hh)
+    w_ih = None if w_ih is None else tensors(w_ih)[0]
     given = given_grads("lstm_sequence_backward", grad_output, _sequence_shapes(x, h))
     grads = _lstm_gradients(given, x, h, c, w_ih, w_hh, b_ih, b_hh, reverse)
-    return finished(LSTMGradients, grads, [x, h, c, w_ih, w_hh], present(needs, b_ih, b_hh))
+    return finished(LSTMGradients, grads, [x, h, c], _present(needs, w_ih, b_ih, b_hh))
 
 
 @fused(_lstm_sequence_formula)
@@ -253,7 +260,7 @@ def lstm_sequence_backward(
     x: ExTensor,
     h: ExTensor,
     c: ExTensor,
-    w_ih: ExTensor,
+    w_ih: ExTensor | None,
     w_hh: ExTensor,
     hidden: ExTensor,
     cells: ExTensor,
@@ -270,7 +277,7 @@ def lstm_sequence_backward(
 
     Args:
         grad_output: the gradients of the hidden states, the cell states and the gates; None for one that is not used.
-        x, h, c, w_ih, w_hh, b_ih, b_hh, reverse: as given to :func:`lstm_sequence`. An absent bias has no gradient.
+        x, h, c, w_ih, w_hh, b_ih, b_hh, reverse: as given to :func:`lstm_sequence`. What is absent has no gradient.
         hidden, cells, gates: what :func:`lstm_sequence` returned.
         needs: which of the seven gradients are wanted; the others are None.
 
@@ -285,7 +292,7 @@ def lstm_sequence_backward(
     name = "lstm_sequence_backward"
     check_needs(name, needs, 7)
     states, biases = {"h": h, "c": c}, {"b_ih": b_ih, "b_hh": b_hh}
-    given = Inputs(name, 4, x, states, w_ih, w_hh, biases, True, differentiable_input)
+    given = Inputs(name, 4, x, states, w_ih, w_hh, biases, True, differentiable_input, may_lack_w_ih=True)
     shapes = _sequence_shapes(given.x, given.states[0])
     g_hidden, *others = given_grads(name, grad_output, shapes)
     if g_hidden is None:
@@ -294,6 +301,6 @@ def lstm_sequence_backward(
     saved = [as_saved(name, key, value, shape) for (key, value), shape in zip(results.items(), shapes)]
     inputs, backwards = given.arrays[:5], as_bool(name, "reverse", reverse)
     grads = kernels.lstm_sequence_backward(
-        g_hidden, *others, *inputs, *saved, backwards, present(needs, b_ih, b_hh)
+        g_hidden, *others, *inputs, *saved, backwards, _present(needs, w_ih, b_ih, b_hh)
     )
     return LSTMGradients(*given.in_their_dtypes(grads))

@@ -88,7 +88,9 @@ def _started(params: list[ExTensor], states: Sequence[State | None], fields: dic
 
 
 def _filled(param: ExTensor, value: float) -> ExTensor:
-    return ExTensor(np.full(param.shape, value, float32 if param.dtype in HALF else param.dtype))
+    dtype = float32 if param.dtype in HALF else param.dtype
+    # zeros that are only read, and then replaced, take no memory
+    return ExTensor(np.full(param.shape, value, dtype) if value else np.zeros(param.shape, dtype))
 
 
 def _column(states: list[State], name: str, wanted: bool = True) -> list[ExTensor] | None:
@@ -97,10 +99,8 @@ def _column(states: list[State], name: str, wanted: bool = True) -> list[ExTenso
 
 def _rows(steps: list[int], **columns: list[ExTensor] | None) -> list[State]:
     """The states after a step."""
-    kept = {name: column for name, column in columns.items() if column is not None}
-    return [
-        {"step": step, **{name: column[i] for name, column in kept.items()}} for i, step in enumerate(steps)
-    ]
+    kept = {"step": steps, **{name: column for name, column in columns.items() if column is not None}}
+    return [dict(zip(kept, row)) for row in zip(*kept.values())]
 
 
 def _next(states: list[State]) -> list[int]:

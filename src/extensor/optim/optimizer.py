@@ -120,17 +120,17 @@ class Optimizer:
         return loss
 
     def _step_group(self, params: list[Parameter], lr: float, initial_lr: Any = None, **options: Any) -> None:
-        moving = [p for p in params if p.grad is not None]
+        moving = [p for p in params if p._grad is not None]
         if not moving:
             return
         rate = not_negative(type(self).__name__, "lr", lr)
-        grads: Any = [p.grad for p in moving]
-        states = [self.state.get(p) for p in moving]
+        grads: Any = [p._grad for p in moving]
+        states = list(map(self.state.get, moving))
         with no_grad():
             new, after = type(self)._rule(list(moving), grads, states, lr=rate, **options)
-        for p, value, state in zip(moving, new, after):
+        for p, value in zip(moving, new):
             p.assign(value)
-            self.state[p] = state
+        self.state.update(zip(moving, after))
 
     def zero_grad(self) -> None:
         """Forget the gradients of all parameters."""

@@ -92,7 +92,7 @@ class Call:
         """What the public backward returns for the upstream gradients ``grads``, one for each floating output."""
         rule = self.op.rule
         with no_grad():
-            return rule.gradients(upstream(output, grads), *rule.arguments(self.bound, output))
+            return list(rule.gradients(upstream(output, grads), *rule.arguments(self.bound, output)))
 
 
 def floating_outputs(output: Any) -> list[ExTensor]:

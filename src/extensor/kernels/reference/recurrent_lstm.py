@@ -1,7 +1,7 @@
 """The LSTM: c' = f c + i g,  h' = o tanh(c').
 
 The order of the gates is input, forget, cell, output. A sequence also returns the cell states and the gates of all steps, so
-that its backward need not compute them again.
+that its backward need not compute them again. Where w_ih is None, x is what x w_ih^T would be.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["lstm_cell", "lstm_cell_backward", "lstm_sequence", "lstm_sequence_ba
 def lstm_steps(x, h, c, w_ih, w_hh, b_ih, b_hh, reverse):
     """The hidden states, the cell states and the gates of all steps."""
     x, h, c, w_ih, w_hh, b_ih, b_hh = wide(x, h, c, w_ih, w_hh, b_ih, b_hh)
-    a = plus(plus(x @ w_ih.T, b_ih), b_hh)
+    a = plus(plus(x if w_ih is None else x @ w_ih.T, b_ih), b_hh)
     hidden, cells, gates = (
         np.empty((*x.shape[:2], h.shape[-1])),
         np.empty((*x.shape[:2], h.shape[-1])),
@@ -69,9 +69,8 @@ def lstm_steps_backward(g_hidden, g_cells, g_gates, x, h, c, w_ih, w_hh, hidden,
         d_o[t] *= o[t] * (1 - o[t])
         carried_h, carried_c = grad_a[t] @ w_hh, d_c * f[t]
     bias = grad_a.sum((0, 1))
-    return (
-        grad_a @ w_ih, carried_h, carried_c, weight_gradient(grad_a, x), weight_gradient(grad_a, before), bias, bias,
-    )  # fmt: skip
+    of_x = (grad_a, None) if w_ih is None else (grad_a @ w_ih, weight_gradient(grad_a, x))
+    return of_x[0], carried_h, carried_c, of_x[1], weight_gradient(grad_a, before), bias, bias
 
 
 @kernel
@@ -108,5 +107,5 @@ def lstm_sequence_backward(
     grads = lstm_steps_backward(
         g_hidden, g_cells, g_gates, x, h, c, w_ih, w_hh, hidden, cells, gates, reverse
     )
-    shapes = shapes_of(x, h, c, w_ih, w_hh, gates=len(w_ih))
+    shapes = shapes_of(x, h, c, w_hh if w_ih is None else w_ih, w_hh, gates=len(w_hh))
     return finished(grads, needs, shapes, common_dtype(g_hidden, x, h, c, w_ih, w_hh, hidden, cells, gates))

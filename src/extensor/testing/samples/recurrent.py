@@ -46,6 +46,14 @@ def _sequences(gates: int, states: int) -> Callable[[Draw], Iterator[Case]]:
     return cases
 
 
+def _lstm_sequences(draw: Draw) -> Iterator[Case]:
+    """Also with the product of x in place of x."""
+    yield from _sequences(4, 2)(draw)
+    for reverse in (False, True):
+        _, h, c, _, w_hh, *biases = _arguments(draw, 4, 2, (2,), (3,))
+        yield Case(draw.values((3, 2, 8), SMALL), h, c, None, w_hh, *biases, reverse=reverse)
+
+
 def _relu_cells(draw: Draw) -> Iterator[Case]:
     """tanh, and relu away from its kink."""
     yield from _cells(1, 1)(draw)
@@ -88,5 +96,5 @@ PAIRS = [
     ),
     Pair("rnn_sequence", _relu_sequences, _nan(1, 1, (1,))),
     Pair("gru_sequence", _sequences(3, 1), _nan(3, 1, (1,))),
-    Pair("lstm_sequence", _sequences(4, 2), _nan(4, 2, (1,))),
+    Pair("lstm_sequence", _lstm_sequences, _nan(4, 2, (1,))),
 ]  # fmt: skip
