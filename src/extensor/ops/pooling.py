@@ -267,7 +267,17 @@ def adaptive_avg_pool2d(x: ExTensor, output_size: Any) -> ExTensor:
         [[[[1.5, 4.0]]]]
     """
     x = as_floating("adaptive_avg_pool2d", "x", x)
-    return kernels.adaptive_avg_pool2d(x, _grid("adaptive_avg_pool2d", x.shape, output_size))
+    size = _grid("adaptive_avg_pool2d", x.shape, output_size)
+    even = _even_windows(x.shape, size)
+    return kernels.avg_pool2d(x, *even, True) if even else kernels.adaptive_avg_pool2d(x, size)
+
+
+def _even_windows(x: Shape, size: tuple[int, ...]) -> Windows | None:
+    """Cells of one size side by side, which are the windows of a plain pooling; None if they are not."""
+    if any(not m or n % m for n, m in zip(x[2:], size)):
+        return None
+    window = tuple(n // m for n, m in zip(x[2:], size))
+    return Windows(window, window, (0, 0), size) if all(window) else None
 
 
 @on_tensors(1)
@@ -300,4 +310,7 @@ def adaptive_avg_pool2d_backward(grad_output: ExTensor, x: TensorOrShape, output
     shape = shape_of("adaptive_avg_pool2d_backward", "x", x)
     size = _grid("adaptive_avg_pool2d_backward", shape, output_size)
     grad = as_grad("adaptive_avg_pool2d_backward", grad_output, (*shape[:2], *size))
+    even = _even_windows(shape, size)
+    if even:
+        return cast_like(kernels.avg_pool2d_backward(grad, shape, *even, True), x)
     return cast_like(kernels.adaptive_avg_pool2d_backward(grad, shape), x)
