@@ -146,28 +146,41 @@ void max_backward_plane(const PoolShape& s, const T* g, const T* x, T* grad) {
   }
 }
 
+// In float64: for each row of windows first the sums down the columns, all at once, then along them. `line` has room for a
+// row of the plane.
 template <class T>
-void mean_plane(const PoolShape& s, const double* divisors, const T* x, T* y) {
+void mean_plane(const PoolShape& s, const double* divisors, const T* x, T* y, double* line) {
+  const int64_t width = s.x[1];
   for (int64_t i = 0; i < s.y[0]; ++i) {
     const Span rows = span(s, 0, i);
+    for (int64_t c = 0; c < width; ++c) line[c] = 0;
+    for (int64_t r = rows.begin; r < rows.end; ++r)
+      for (int64_t c = 0; c < width; ++c) line[c] += double(x[r * width + c]);
     for (int64_t j = 0; j < s.y[1]; ++j) {
       const Span columns = span(s, 1, j);
       double sum = 0;
-      for (int64_t r = rows.begin; r < rows.end; ++r)
-        for (int64_t c = columns.begin; c < columns.end; ++c) sum += double(x[r * s.x[1] + c]);
+      for (int64_t c = columns.begin; c < columns.end; ++c) sum += line[c];
       *y++ = T(sum / *divisors++);
     }
   }
 }
 
-// Sums of shares in float64, one row of the plane at a time: row r gets from every window that covers it.
+// Sums of shares in float64, one row of the plane at a time: row r gets from every window that covers it. Those that the
+// same windows cover are the same.
 template <class T>
 void mean_backward_plane(const PoolShape& s, const double* divisors, const T* g, T* grad, double* line) {
+  int64_t first_before = -1, end_before = -1;
   for (int64_t r = 0; r < s.x[0]; ++r, grad += s.x[1]) {
-    for (int64_t c = 0; c < s.x[1]; ++c) line[c] = 0;
     const int64_t before = r + s.padding[0] - s.size[0] + 1;
     const int64_t first = before <= 0 ? 0 : (before + s.stride[0] - 1) / s.stride[0];
-    for (int64_t i = first; i < s.y[0] && i * s.stride[0] - s.padding[0] <= r; ++i) {
+    const int64_t last = (r + s.padding[0]) / s.stride[0], end = last < s.y[0] ? last + 1 : s.y[0];
+    if (first == first_before && end == end_before) {
+      __builtin_memcpy(grad, grad - s.x[1], size_t(s.x[1]) * sizeof(T));
+      continue;
+    }
+    first_before = first, end_before = end;
+    for (int64_t c = 0; c < s.x[1]; ++c) line[c] = 0;
+    for (int64_t i = first; i < end; ++i) {
       for (int64_t j = 0; j < s.y[1]; ++j) {
         const Span columns = span(s, 1, j);
         const double share = double(g[i * s.y[1] + j]) / divisors[i * s.y[1] + j];
@@ -201,8 +214,11 @@ void max_pool_backward(const PoolShape& s, const T* g, const T* x, T* grad) {
 template <class T>
 void mean_pool(const PoolShape& s, const double* divisors, const T* x, T* y) {
   const int64_t from = s.x[0] * s.x[1], to = s.y[0] * s.y[1];
+  const size_t bytes = size_t(s.x[1]) * sizeof(double);
   parallel_for(s.planes, windows_ns(s), [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) mean_plane(s, divisors, x + p * from, y + p * to);
+    double* line = static_cast<double*>(acquire_buffer(bytes));
+    for (int64_t p = begin; p < end; ++p) mean_plane(s, divisors, x + p * from, y + p * to, line);
+    recycle_buffer(line, bytes);
   });
 }
 
