@@ -89,6 +89,12 @@ template <class T> EXTENSOR_INLINE Vec<T> erf_grad(Vec<T> g, Vec<T> x) {
   return g * (e.first * two_over_root_pi) * e.second;
 }
 
+// log(1 + exp(beta x))/beta; the usual beta is 1, and it is the same in all lanes.
+template <class T> EXTENSOR_INLINE Vec<T> softplus(Vec<T> x, Vec<T> beta) {
+  const Vec<T> result = softplus(x * beta);
+  return any(beta != 1.0) ? result / beta : result;
+}
+
 // The exponential side of elu and selu is skipped where no lane needs it.
 template <class T> EXTENSOR_INLINE Vec<T> elu(Vec<T> x, Vec<T> alpha) {
   const Mask<T> positive = x > 0.0;
@@ -115,18 +121,6 @@ template <class T> EXTENSOR_INLINE Vec<T> gelu_tanh_slope(Vec<T> x) {
 template <class T> EXTENSOR_INLINE Vec<T> silu_slope(Vec<T> x) {
   const Pair<T> s = sigmoids(x);
   return s.first * (1.0 + x * s.second);
-}
-
-// tanh(log(1 + exp(x))) = w/(w + 2), w = exp(x) (exp(x) + 2), from z = exp(-|x|) = first * second:
-// for negative x, top * second / (w + 2); for positive x, 1 - 2 z^2/(1 + 2z + 2z^2).
-template <class T> EXTENSOR_INLINE Vec<T> mish(Vec<T> x) {
-  const Pair<T> parts = exp_of_minus_in_two(abs(x));
-  const Vec<T> z = parts.first * parts.second;
-  const Mask<T> positive = x > 0.0;
-  const Vec<T> twice = 2.0 * z * z;
-  const Vec<T> top = select(positive, twice, (x * parts.first) * (2.0 + z));
-  const Vec<T> quotient = divide_by_sum(top, select(positive, fma(z, 2.0, 1.0), 2.0), select(positive, twice, fma(z, z, 2.0 * z)));
-  return select(positive, x * (1.0 - quotient), quotient * keep(x > lowest_exponent<T>, parts.second));
 }
 
 template <class T> EXTENSOR_INLINE Vec<T> mish_slope(Vec<T> x) {

@@ -5,24 +5,28 @@
 
 namespace extensor::EXTENSOR_ISA {
 
-template <class T> EXTENSOR_INLINE Vec<T> erf(Vec<T> x) {
-  const Vec<T> a = at_most(pick<T>(4.0, 6.0), abs(x));  // from there on erf is 1
-  const Vec<T> z = a * a;
-  const Vec<T> small = fma(a, polynomial(z, Terms<T>::erf), a);
-  const Vec<T> t = (a - 3.0) / (a + 3.0);
-  const Vec<T> large = 1.0 - exp_of_minus_normal(z) * polynomial(t, Terms<T>::erfcx);
+// float32: 16 pieces, each lane with the coefficients of its own.
+EXTENSOR_INLINE Floats erf(Floats x) {
+  const Floats a = at_most(4.0, abs(x));  // from there on erf is 1
+  const Integers<float> index = bits(fma(a, 3.75, rounding_shift<float>));
+  const auto& c = Terms<float>::erf;
+  const Floats d = a - lookup(c[0], index);
+  constexpr int last = sizeof c / sizeof c[0] - 1;
+  Floats slope = lookup(c[last], index);
+  for (int i = last - 1; i >= 2; --i) slope = fma(slope, d, lookup(c[i], index));
+  return with_sign_of(fma(slope, d, lookup(c[1], index) + d), x);
+}
+
+EXTENSOR_INLINE Doubles erf(Doubles x) {
+  const Doubles a = at_most(6.0, abs(x));
+  const Doubles z = a * a;
+  const Doubles small = fma(a, polynomial(z, Terms<double>::erf), a);
+  const Doubles t = (a - 3.0) / (a + 3.0);
+  const Doubles large = 1.0 - exp_of_minus_normal(z) * polynomial(t, Terms<double>::erfcx);
   return with_sign_of(select(a < 1.0, small, large), x);
 }
 
-// exp(-t/2) = 1 - t/2 + t^2 p(t), from the terms of exp(r) = 1 + r + r^2 p(r).
-template <int count> struct Coefficients { double of[count]; };
-template <int count> constexpr Coefficients<count> exp_of_minus_half(const double (&exp)[count]) {
-  Coefficients<count> result = {};
-  double factor = 0.25;
-  for (int i = 0; i < count; ++i, factor *= -0.5) result.of[i] = exp[i] * factor;
-  return result;
-}
-template <class T> constexpr auto halved_exp = exp_of_minus_half(Terms<T>::exp);
+template <class T> constexpr auto halved_exp = exp_terms_at(-0.5, Terms<T>::exp);
 
 // erfc(a/sqrt(2))/2 / exp(-a^2/2), for 0 <= a up to where exp(-a^2/2) is 0.
 EXTENSOR_INLINE Floats normal_tail(Floats a) {
@@ -46,12 +50,12 @@ template <class T> EXTENSOR_INLINE Normal<T> normal_distribution(Vec<T> x) {
   const Pair<T> square = exact_product(a, a);
   // exp(-a^2/2), as reduce_exponent and exp_of_reduced have it, without their last bit: the tail has no more than that.
   // k + scale is in the last bits of `shifted`, from where it is added to the exponent.
-  const Vec<T> magic = pick<T>(12582912.0, 6755399441055744.0) + double(Normal<T>::scale);
+  const Vec<T> magic = rounding_shift<T> + double(Normal<T>::scale);
   const Vec<T> shifted = fma(square.first, -0.5 * log2_of_e, magic);
   const Vec<T> k = shifted - magic;
-  const Vec<T> near = fma(k, 2 * pick<T>(0.693145751953125, 0.6931471803691238), square.first);
-  const Vec<T> t = fma(k, 2 * pick<T>(1.428606765330187e-06, 1.9082149292705877e-10), near) + square.second;
-  const Vec<T> p = sizeof(T) == 4 ? polynomial_in_one_chain(t, halved_exp<T>.of) : polynomial(t, halved_exp<T>.of);
+  const Vec<T> near = fma(k, 2 * ln2_high<T>, square.first);
+  const Vec<T> t = fma(k, 2 * ln2_low<T>, near) + square.second;
+  const Vec<T> p = polynomial_amid_others(t, halved_exp<T>.of);
   const Integers<T> e = bits(fma(fma(p, t, -0.5), t, 1.0));
   return {a, from_bits(e + (bits(shifted) << Format<T>::mantissa_bits)), normal_tail(a)};
 }
