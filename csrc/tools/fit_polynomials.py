@@ -101,30 +101,53 @@ def normal_tail(v: mp.mpf, c: float) -> mp.mpf:
     return erfcx(a / mp.sqrt(2)) / 2 * (a + c)
 
 
-def erf_pieces(degree: int) -> tuple[list[list[np.float32]], mp.mpf]:
-    """erf(a) = c[1] + d + d (c[2] + c[3] d + ...), d = a - c[0], for the a around each i * ERF_STEP. c[0] is the float32
-    near there whose erf is nearest to a float32, so that c[1] has more precision than its own."""
-    pieces, worst = [], mp.mpf(0)
-    for i in range(16):
-        steps = np.arange(1000, dtype=np.float32) * np.spacing(np.float32(i * ERF_STEP)) * np.float32(i > 0)
-        values = special.erf((candidates := np.float32(i * ERF_STEP) + steps).astype(np.float64))
-        origin = float(candidates[np.argmin(np.abs(values - values.astype(np.float32)))])
+class Pieces(NamedTuple):
+    """A function of a >= 0 in 16 pieces around i/scale: c[1] + d (plus + c[2] + c[3] d + ...), d = a - c[0]. c[0] is a
+    float32 next to the middle or the end of the piece (0 for the first) whose value is nearly a float32, so that c[1] has
+    more precision than its own. From the end, a function that falls is a sum of terms of one sign."""
+
+    name: str
+    meaning: str
+    function: Function
+    scale: float
+    top: float
+    degree: int
+    plus: int
+    from_end: bool
+    floor: float  # below this the error counts as if the function were so large
+
+    def fit(self, i: int) -> tuple[list[float], mp.mpf]:
+        start = np.float32((i + (0.5 if self.from_end else 0)) / self.scale)
+        candidates = [float(start + k * np.spacing(start)) for k in range(400)] if i else [0.0]
+
+        def distance_from_single(candidate: float) -> mp.mpf:
+            value = self.function(mp.mpf(candidate))
+            return abs(value - mp.mpf(float(np.float32(float(value)))))
+
+        origin = min(candidates, key=distance_from_single)
+        value, terms = self.function(mp.mpf(origin)), mp.taylor(self.function, origin, 11)
         slope = series_or(
-            lambda d, o=origin: (mp.erf(o + d) - mp.erf(o)) / d - 1,
-            lambda d, k, o=origin: mp.taylor(mp.erf, o, 10)[k + 1] * d**k - (k == 0),
+            lambda d: (self.function(origin + d) - value) / d - self.plus,
+            lambda d, k: terms[k + 1] * d**k - (self.plus if k == 0 else 0),
         )
-        low, high = (0.0 if i == 0 else -0.501 * ERF_STEP), 0.501 * ERF_STEP
-        coefficients, error = remez(
-            slope,
-            low,
-            high,
-            degree - 1,
-            lambda d, o=origin: (abs(d) + near**2) / mp.erf(o + abs(d) + near**2),
-        )
-        numbers = [origin, mp.erf(origin), *coefficients]
-        pieces.append([np.float32(float(c)) for c in numbers])
-        worst = max(worst, error)
-    return pieces, worst
+        low, high = max(0.0, (i - 0.502) / self.scale), min((i + 0.502) / self.scale, self.top)
+
+        def weight(d: mp.mpf) -> mp.mpf:
+            d = d if abs(d) > near**2 else near**2
+            return abs(d) / max(abs(self.function(origin + d)), self.floor)
+
+        coefficients, error = remez(slope, low - origin, high - origin, self.degree - 1, weight)
+        return [origin, value, *coefficients], error
+
+    def print(self) -> None:
+        pieces, errors = zip(*(self.fit(i) for i in range(16)), strict=True)
+        print(f"  // {self.meaning}; error 2^{float(mp.log(max(errors), 2)):.0f}")
+        print(f"  static constexpr float {self.name}[][16] = {{")
+        for column in zip(*pieces, strict=True):
+            numbers = [f"{np.float32(float(c)):.9g}" for c in column]
+            marked = [f"{n}{'' if set(n) & set('.e') else '.'}f" for n in numbers]
+            print("      {" + ", ".join(marked[:8]) + ",\n       " + ", ".join(marked[8:]) + "},")
+        print("  };")
 
 
 def single_normal_tail(top_degree: int, bottom_degree: int) -> tuple[np.ndarray, np.ndarray, float]:
@@ -243,7 +266,14 @@ DOUBLE_FITS = [
     Fit("power_log", "log as above, for float32 computed in float64", LOG.function, 0, both(LOG_LIMIT), LOG.weight,
         degrees(0, 4)),
 ]  # fmt: skip
-ERF_STEP = 1 / 3.75
+PIECES = [
+    Pieces("erf", "erf(a) = c[1] + d + d (c[2] + c[3] d + ...), d = a - c[0], in piece round(3.75 a)",
+           mp.erf, 3.75, 4.14, 6, 1, False, 0.0),
+    Pieces("gelu_rest", "a P(X > a) = c[1] + d (c[2] + c[3] d + ...), d = a - c[0], in piece round(2.8 a)",
+           lambda a: a * mp.erfc(a / mp.sqrt(2)) / 2, 2.8, 5.501, 7, 0, True, 0.0),
+    Pieces("gelu_slope_rest", "P(X > a) - a density(a), in the same way",
+           lambda a: mp.erfc(a / mp.sqrt(2)) / 2 - a * mp.npdf(a), 2.8, 5.501, 7, 0, True, 0.01),
+]  # fmt: skip
 
 
 def main() -> None:
@@ -259,19 +289,8 @@ def main() -> None:
             lines = [", ".join(numbers[i : i + 5]) for i in range(0, len(numbers), 5)]
             print(f"  static constexpr double {fit.name}[] = {{" + ",\n      ".join(lines) + "};")
         if dtype is np.float32:
-            pieces, error = erf_pieces(6)
-            print(
-                f"  // erf(a) = c[1] + d + d (c[2] + c[3] d + ...), d = a - c[0], in piece round(3.75 a); error 2^{float(mp.log(error, 2)):.0f}"
-            )
-            print("  static constexpr float erf[][16] = {")
-            for column in zip(*pieces, strict=True):
-                numbers = [f"{c:.9g}" for c in column]
-                halves = [
-                    ", ".join(f"{n}{'' if set(n) & set('.e') else '.'}f" for n in numbers[i : i + 8])
-                    for i in (0, 8)
-                ]
-                print("      {" + ",\n       ".join(halves) + "},")
-            print("  };")
+            for pieces in PIECES:
+                pieces.print()
             top, bottom, error = single_normal_tail(4, 5)
             print(
                 f"  // erfc(a/sqrt(2))/2 = exp(-a^2/2) top(a)/bottom(a), 0 <= a <= 14.5; error 2^{np.log2(error):.0f}"

@@ -5,16 +5,22 @@
 
 namespace extensor::EXTENSOR_ISA {
 
-// float32: 16 pieces, each lane with the coefficients of its own.
-EXTENSOR_INLINE Floats erf(Floats x) {
-  const Floats a = at_most(4.0, abs(x));  // from there on erf is 1
-  const Integers<float> index = bits(fma(a, 3.75, rounding_shift<float>));
-  const auto& c = Terms<float>::erf;
+// float32: 16 pieces around i/scale, each lane with the coefficients of its own: the value at c[0], and d and the slope
+// to a, d = a - c[0].
+struct Piece {
+  Floats value, d, slope;
+};
+template <int count> EXTENSOR_INLINE Piece find_piece(Floats a, double scale, const float (&c)[count][16]) {
+  const Integers<float> index = bits(fma(a, scale, rounding_shift<float>));
   const Floats d = a - lookup(c[0], index);
-  constexpr int last = sizeof c / sizeof c[0] - 1;
-  Floats slope = lookup(c[last], index);
-  for (int i = last - 1; i >= 2; --i) slope = fma(slope, d, lookup(c[i], index));
-  return with_sign_of(fma(slope, d, lookup(c[1], index) + d), x);
+  Floats slope = lookup(c[count - 1], index);
+  for (int i = count - 2; i >= 2; --i) slope = fma(slope, d, lookup(c[i], index));
+  return {lookup(c[1], index), d, slope};
+}
+
+EXTENSOR_INLINE Floats erf(Floats x) {
+  const Piece piece = find_piece(at_most(4.0, abs(x)), 3.75, Terms<float>::erf);  // from there on erf is 1
+  return with_sign_of(fma(piece.slope, piece.d, piece.value + piece.d), x);
 }
 
 EXTENSOR_INLINE Doubles erf(Doubles x) {
@@ -61,18 +67,41 @@ template <class T> EXTENSOR_INLINE Normal<T> normal_distribution(Vec<T> x) {
 }
 
 // x P(X <= x). On the right it is x minus what lies beyond; at -infinity it is nan, as -infinity times 0.
-template <class T> EXTENSOR_INLINE Vec<T> gelu(Vec<T> x) {
-  const Normal<T> normal = normal_distribution(x);
-  const Vec<T> beyond = (normal.a * normal.tail) * normal.first;
-  return fma(beyond, -Normal<T>::small, select(x < 0.0, x - x, x));
+EXTENSOR_INLINE Doubles gelu(Doubles x) {
+  const Normal<double> normal = normal_distribution(x);
+  const Doubles beyond = (normal.a * normal.tail) * normal.first;
+  return fma(beyond, -Normal<double>::small, select(x < 0.0, x - x, x));
 }
 
 // P(X <= x) + x density(x); nan at both infinities.
-template <class T> EXTENSOR_INLINE Vec<T> gelu_slope(Vec<T> x) {
+template <class T> EXTENSOR_INLINE Vec<T> gelu_slope_anywhere(Vec<T> x) {
   const Normal<T> normal = normal_distribution(x);
   const Vec<T> e = normal.first * Normal<T>::small;
   const Vec<T> beyond = normal.tail * e;
   return select(x < 0.0, beyond, 1.0 - beyond) + x * (e * 0.3989422804014327);
+}
+EXTENSOR_INLINE Doubles gelu_slope(Doubles x) { return gelu_slope_anywhere(x); }
+
+// float32 in pieces; few numbers are so far to the left that they have none.
+constexpr double end_of_gelu_pieces = 5.5, scale_of_gelu_pieces = 2.8;
+EXTENSOR_INLINE Floats gelu_rest(Floats x, const float (&c)[9][16]) {
+  const Piece piece = find_piece(at_most(end_of_gelu_pieces, abs(x)), scale_of_gelu_pieces, c);
+  return fma(piece.slope, piece.d, piece.value);
+}
+
+EXTENSOR_INLINE Floats gelu(Floats x) {
+  const Floats result = at_least(0.0, x) - gelu_rest(x, Terms<float>::gelu_rest);
+  const Mask<float> far = x < -end_of_gelu_pieces;
+  if (__builtin_expect(!any(far), 1)) return result;
+  const Pair<double> wide = {gelu(widen_low(x)), gelu(widen_high(x))};
+  return select(far, narrow(wide.first, wide.second), result);
+}
+
+EXTENSOR_INLINE Floats gelu_slope(Floats x) {
+  const Floats rest = gelu_rest(x, Terms<float>::gelu_slope_rest);
+  const Floats result = select(x < 0.0, rest, 1.0 - rest);
+  const Mask<float> far = abs(x) > end_of_gelu_pieces;
+  return __builtin_expect(!any(far), 1) ? result : select(far, gelu_slope_anywhere(x), result);
 }
 
 }  // namespace extensor::EXTENSOR_ISA

@@ -124,10 +124,10 @@ template <class T> EXTENSOR_INLINE Vec<T> expm1(Vec<T> x) {
   return with_sign_of(select(reduced.k == Integers<T>(0), near, far), x);
 }
 
-// |x| = k log(2) + r, sinh(r) = r + ..., cosh(r) = 1 + cosh_rest, and plus, minus = (2^k +- 2^-k)/4, in which
-// sinh(|x|)/2 = minus cosh(r) + plus sinh(r) and cosh(|x|)/2 = plus cosh(r) + minus sinh(r) do not overflow too early.
+// |x| = k log(2) + r, sinh(r) = r + ..., cosh(r) = 1 + cosh_rest, and rising, falling = 2^k/4, 2^-k/4, in which half of
+// sinh(|x|) = (rising - falling) cosh(r) + (rising + falling) sinh(r), and of cosh(|x|), do not overflow too early.
 template <class T> struct Hyperbolic {
-  Vec<T> sinh, cosh_rest, plus, minus;
+  Vec<T> sinh, cosh_rest, rising, falling;
 };
 template <class T> EXTENSOR_INLINE Hyperbolic<T> reduce_hyperbolic(Vec<T> x) {
   const Vec<T> a = at_most(pick<T>(89.6, 710.6), abs(x));
@@ -135,23 +135,23 @@ template <class T> EXTENSOR_INLINE Hyperbolic<T> reduce_hyperbolic(Vec<T> x) {
   const Vec<T> k = shifted - rounding_shift<T>;
   const Vec<T> r = fma(k, -ln2_low<T>, fma(k, -ln2_high<T>, a));
   const Vec<T> z = r * r;
-  const Vec<T> rising = power_of_two_of_shifted(shifted, 0.25);
-  // 2^-k/4, or, where it is nothing beside 2^k/4 and might not be a normal number, something else that is nothing.
+  // Where 2^-k/4 is nothing beside 2^k/4 and might not be a normal number, something else that is nothing.
   const Integers<T> limited = bits(at_most(rounding_shift<T> + 100.0, shifted));
-  const Vec<T> falling = from_bits(bits(Vec<T>(0.25)) - (limited << Format<T>::mantissa_bits));
   return {fma(r * z, polynomial_amid_others(z, Terms<T>::sinh), r), z * polynomial_amid_others(z, Terms<T>::cosh),
-          rising + falling, rising - falling};
+          power_of_two_of_shifted(shifted, 0.25), from_bits(bits(Vec<T>(0.25)) - (limited << Format<T>::mantissa_bits))};
 }
 
 template <class T> EXTENSOR_INLINE Vec<T> sinh(Vec<T> x) {
   const Hyperbolic<T> h = reduce_hyperbolic(x);
-  const Vec<T> half = fma(h.minus, h.cosh_rest, fma(h.plus, h.sinh, h.minus));
+  const Vec<T> minus = h.rising - h.falling;
+  const Vec<T> half = minus + fma(h.rising + h.falling, h.sinh, minus * h.cosh_rest);
   return with_sign_of(half + half, x);
 }
 
 template <class T> EXTENSOR_INLINE Vec<T> cosh(Vec<T> x) {
   const Hyperbolic<T> h = reduce_hyperbolic(x);
-  const Vec<T> half = fma(h.plus, h.cosh_rest, fma(h.minus, h.sinh, h.plus));
+  const Vec<T> smaller = fma(h.rising - h.falling, h.sinh, fma(h.rising + h.falling, h.cosh_rest, h.falling));
+  const Vec<T> half = h.rising + smaller;
   return half + half;
 }
 
