@@ -15,14 +15,21 @@ template <class T> struct Angle {
 };
 template <class T> constexpr double largest_angle = pick<T>(6000.0, 1.0e6);
 
+// x - k part as if the product were exact: beside a multiple of pi/2 nearly nothing is left of x.
+template <class T> EXTENSOR_INLINE Vec<T> without_multiple(Vec<T> x, Vec<T> k, double part) {
+  if constexpr (has_fma) return fma(k, -part, x);
+  const Pair<T> product = exact_product(k, Vec<T>(part));
+  return (x - product.first) - product.second;
+}
+
 template <class T> EXTENSOR_INLINE Angle<T> reduce_angle(Vec<T> x) {
   const Vec<T> shifted = fma(x, 0.6366197723675814, rounding_shift<T>);
   const Vec<T> k = shifted - rounding_shift<T>;
   const Vec<T> first = fma(k, -pick<T>(1.5703125, 1.5707963267341256), x);
-  const Vec<T> second = fma(k, -pick<T>(0.0004838109016418457, 6.077094383272197e-11), first);
-  const double third = -pick<T>(1.5893254773528196e-08, 6.123233995736765e-17);
-  const Vec<T> r = fma(k, -pick<T>(6.123233995736766e-17, 1.082856673921914e-32), fma(k, third, second));
-  return {bits(shifted), r, fma(k, third, second - r)};
+  const Vec<T> second = without_multiple(first, k, pick<T>(0.0004838109016418457, 6.077094383272197e-11));
+  const double third = pick<T>(1.5893254773528196e-08, 6.123233995736765e-17);
+  const Vec<T> r = fma(k, -pick<T>(6.123233995736766e-17, 1.082856673921914e-32), without_multiple(second, k, third));
+  return {bits(shifted), r, fma(k, -third, second - r)};
 }
 
 // Angles too large for the reduction above, lane by lane through the C library in double precision.
