@@ -165,6 +165,9 @@ template <class T> EXTENSOR_INLINE Integers<T> operator>>(Integers<T> a, int cou
 template <class T> EXTENSOR_INLINE Integers<T> bits(Vec<T> a) { return {(typename Integers<T>::Raw)a.v}; }
 template <class T> EXTENSOR_INLINE Vec<T> from_bits(Integers<T> a) { return {(typename Vec<T>::Raw)a.v}; }
 
+// The integers as floating numbers.
+EXTENSOR_INLINE Vec<float> number_of(Integers<float> a) { return {__builtin_convertvector(a.v, Vec<float>::Raw)}; }
+
 template <class T> EXTENSOR_INLINE Vec<T> select(Mask<T> m, Vec<T> a, Vec<T> b) {
 #if defined(__AVX512F__)
   if constexpr (sizeof(T) == 4) return {(typename Vec<T>::Raw)_mm512_mask_blend_ps(m.v, (__m512)b.v, (__m512)a.v)};
@@ -280,6 +283,21 @@ EXTENSOR_INLINE Floats narrow(Doubles low, Doubles high) {
   return result;
 }
 #endif
+
+// table[index mod 16] in each lane.
+EXTENSOR_INLINE Floats lookup(const float (&table)[16], Integers<float> index) {
+#if defined(__AVX512F__)
+  return {(Floats::Raw)_mm512_permutexvar_ps((__m512i)index.v, _mm512_loadu_ps(table))};
+#elif defined(__AVX2__)
+  const __m256 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), (__m256i)index.v);
+  const __m256 high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), (__m256i)index.v);
+  return {(Floats::Raw)_mm256_blendv_ps(low, high, (__m256)(index << 28).v)};
+#else
+  Floats result;
+  for (int lane = 0; lane < Floats::lanes; ++lane) result.v[lane] = table[index.v[lane] & 15];
+  return result;
+#endif
+}
 
 // Any lane set?
 template <class T> EXTENSOR_INLINE bool any(Mask<T> m) {

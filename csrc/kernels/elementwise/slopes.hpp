@@ -89,6 +89,12 @@ template <class T> EXTENSOR_INLINE Vec<T> erf_grad(Vec<T> g, Vec<T> x) {
   return g * (e.first * two_over_root_pi) * e.second;
 }
 
+// log(1 + exp(beta x))/beta; the usual beta is 1, and it is the same in all lanes.
+template <class T> EXTENSOR_INLINE Vec<T> softplus(Vec<T> x, Vec<T> beta) {
+  const Vec<T> result = softplus(x * beta);
+  return any(beta != 1.0) ? result / beta : result;
+}
+
 // The exponential side of elu and selu is skipped where no lane needs it.
 template <class T> EXTENSOR_INLINE Vec<T> elu(Vec<T> x, Vec<T> alpha) {
   const Mask<T> positive = x > 0.0;
@@ -117,27 +123,18 @@ template <class T> EXTENSOR_INLINE Vec<T> silu_slope(Vec<T> x) {
   return s.first * (1.0 + x * s.second);
 }
 
-// tanh(log(1 + exp(x))) = w/(w + 2), w = exp(x) (exp(x) + 2), from z = exp(-|x|) = first * second:
-// for negative x, top * second / (w + 2); for positive x, 1 - 2 z^2/(1 + 2z + 2z^2).
-template <class T> EXTENSOR_INLINE Vec<T> mish(Vec<T> x) {
-  const Pair<T> parts = exp_of_minus_in_two(abs(x));
-  const Vec<T> z = parts.first * parts.second;
-  const Mask<T> positive = x > 0.0;
-  const Vec<T> twice = 2.0 * z * z;
-  const Vec<T> top = select(positive, twice, (x * parts.first) * (2.0 + z));
-  const Vec<T> quotient = divide_by_sum(top, select(positive, fma(z, 2.0, 1.0), 2.0), select(positive, twice, fma(z, z, 2.0 * z)));
-  return select(positive, x * (1.0 - quotient), quotient * keep(x > lowest_exponent<T>, parts.second));
-}
-
+// With t = tanh(log(1 + exp(x))) = 1/(n + 1/(4n)), n = 1/2 + e, e = exp(-x): t + x t^2 e (1 - 1/(4n^2)). Far to the left
+// t is exp(x); at both infinities the slope is nan.
 template <class T> EXTENSOR_INLINE Vec<T> mish_slope(Vec<T> x) {
-  const Vec<T> z = exp_of_minus(abs(x));
-  const Mask<T> positive = x > 0.0;
-  const Vec<T> square = (1.0 + z) * (1.0 + z);
-  const Vec<T> unit = select(positive, z * z, 1.0);
-  const Vec<T> inverse = 1.0 / (square + unit);
-  const Vec<T> t = select(positive, fma(z, 2.0, 1.0), z * (2.0 + z)) * inverse;
-  const Vec<T> complement = 4.0 * (unit * inverse) * (square * inverse);
-  return t + x * complement * (select(x < 0.0, z, 1.0) / (1.0 + z));
+  const double limit = pick<T>(80.0, 700.0);
+  const Vec<T> near = limited(x, Vec<T>(limit));
+  const ExpInParts<T> parts = exp_of_minus_in_parts(near);
+  const Vec<T> n = fma(parts.power, parts.rest, 0.5 + parts.power), z = 0.25 / n;
+  const Vec<T> e = fma(parts.power, parts.rest, parts.power), t = 1.0 / (n + z);
+  const Vec<T> result = fma((x * t) * (t * e), fma(-4.0 * z, z, 1.0), t);
+  const Mask<T> far = abs(x) >= limit;
+  if (__builtin_expect(!any(far), 1)) return result;
+  return select(far, select(x < 0.0, exp(x) * (1.0 + x), 1.0 + (x - x)), result);
 }
 
 // The gradient with that of the penalty decay/2 |p|^2; without a penalty p has no say, not even as nan.

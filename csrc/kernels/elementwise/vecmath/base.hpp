@@ -2,7 +2,8 @@
 //
 // Every function takes and returns whole vectors, computes each lane by the same operations whatever
 // its neighbours are, and is accurate to 2 units in the last place (benchmarks/vecmath_accuracy.py
-// measures it). Where lanes need different formulas all of them are computed and each lane picks its own.
+// measures it). Where lanes need different formulas all of them are computed and each lane picks its own; a
+// formula for rare lanes is left out when no lane of the vector needs it.
 #pragma once
 
 #include "core/simd.hpp"
@@ -60,6 +61,16 @@ EXTENSOR_INLINE Vec<T> polynomial(Vec<T> x, const double (&c)[count]) {
   }
 }
 
+// The same in formulas that have enough other work to hide the latency of the short chains of float32.
+template <class T, int count>
+EXTENSOR_INLINE Vec<T> polynomial_amid_others(Vec<T> x, const double (&c)[count]) {
+  if constexpr (sizeof(T) == 4) return polynomial_in_one_chain(x, c);
+  else return polynomial(x, c);
+}
+
+// Coefficients computed from others.
+template <int count> struct Coefficients { double of[count]; };
+
 // 2^k for k that keep the result a normal number.
 template <class T> EXTENSOR_INLINE Vec<T> power_of_two(Integers<T> k) {
   return from_bits((k + Integers<T>(Format<T>::bias)) << Format<T>::mantissa_bits);
@@ -77,11 +88,17 @@ template <class T> struct Rounded {
   Vec<T> number;
   Integers<T> integer;
 };
+// Adding 1.5 * 2^mantissa pushes the fraction out of the mantissa.
+template <class T> constexpr double rounding_shift = pick<T>(12582912.0, 6755399441055744.0);
 template <class T> EXTENSOR_INLINE Rounded<T> round_to_integer(Vec<T> x, double factor) {
-  // Adding 1.5 * 2^mantissa pushes the fraction out of the mantissa.
-  const Vec<T> magic = pick<T>(12582912.0, 6755399441055744.0);
+  const Vec<T> magic = rounding_shift<T>;
   const Vec<T> shifted = fma(x, Vec<T>(factor), magic);
   return {shifted - magic, bits(shifted) - bits(magic)};
+}
+
+// factor * 2^k where `shifted` = k + rounding_shift: k, in its last bits, is added to the exponent of the factor.
+template <class T> EXTENSOR_INLINE Vec<T> power_of_two_of_shifted(Vec<T> shifted, double factor) {
+  return from_bits((bits(shifted) << Format<T>::mantissa_bits) + bits(Vec<T>(factor)));
 }
 
 // a * b exactly, as the rounded product and what is missing.
@@ -96,20 +113,6 @@ template <class T> EXTENSOR_INLINE Pair<T> exact_product(Vec<T> a, Vec<T> b) {
     const Vec<T> a1 = ac - (ac - a), b1 = bc - (bc - b);
     const Vec<T> a2 = a - a1, b2 = b - b1;
     return {product, ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2};
-  }
-}
-
-// top/(a + b) for a >= b >= 0 or b >= a = 1 or 2, as if the sum were exact: the quotient is corrected by
-// what is left over.
-template <class T> EXTENSOR_INLINE Vec<T> divide_by_sum(Vec<T> top, Vec<T> a, Vec<T> b) {
-  const Vec<T> sum = a + b;
-  if constexpr (!has_fma) {
-    return top / sum;
-  } else {
-    const Vec<T> inverse = 1.0 / sum;
-    const Vec<T> quotient = top * inverse;
-    const Vec<T> left = fma(-quotient, sum, top) - quotient * (b - (sum - a));
-    return fma(left, inverse, quotient);
   }
 }
 

@@ -5,24 +5,34 @@
 
 namespace extensor::EXTENSOR_ISA {
 
-template <class T> EXTENSOR_INLINE Vec<T> erf(Vec<T> x) {
-  const Vec<T> a = at_most(pick<T>(4.0, 6.0), abs(x));  // from there on erf is 1
-  const Vec<T> z = a * a;
-  const Vec<T> small = fma(a, polynomial(z, Terms<T>::erf), a);
-  const Vec<T> t = (a - 3.0) / (a + 3.0);
-  const Vec<T> large = 1.0 - exp_of_minus_normal(z) * polynomial(t, Terms<T>::erfcx);
+// float32: 16 pieces around i/scale, each lane with the coefficients of its own: the value at c[0], and d and the slope
+// to a, d = a - c[0].
+struct Piece {
+  Floats value, d, slope;
+};
+template <int count> EXTENSOR_INLINE Piece find_piece(Floats a, double scale, const float (&c)[count][16]) {
+  const Integers<float> index = bits(fma(a, scale, rounding_shift<float>));
+  const Floats d = a - lookup(c[0], index);
+  Floats slope = lookup(c[count - 1], index);
+  for (int i = count - 2; i >= 2; --i) slope = fma(slope, d, lookup(c[i], index));
+  return {lookup(c[1], index), d, slope};
+}
+
+EXTENSOR_INLINE Floats erf(Floats x) {
+  const Piece piece = find_piece(at_most(4.0, abs(x)), 3.75, Terms<float>::erf);  // from there on erf is 1
+  return with_sign_of(fma(piece.slope, piece.d, piece.value + piece.d), x);
+}
+
+EXTENSOR_INLINE Doubles erf(Doubles x) {
+  const Doubles a = at_most(6.0, abs(x));
+  const Doubles z = a * a;
+  const Doubles small = fma(a, polynomial(z, Terms<double>::erf), a);
+  const Doubles t = (a - 3.0) / (a + 3.0);
+  const Doubles large = 1.0 - exp_of_minus_normal(z) * polynomial(t, Terms<double>::erfcx);
   return with_sign_of(select(a < 1.0, small, large), x);
 }
 
-// exp(-t/2) = 1 - t/2 + t^2 p(t), from the terms of exp(r) = 1 + r + r^2 p(r).
-template <int count> struct Coefficients { double of[count]; };
-template <int count> constexpr Coefficients<count> exp_of_minus_half(const double (&exp)[count]) {
-  Coefficients<count> result = {};
-  double factor = 0.25;
-  for (int i = 0; i < count; ++i, factor *= -0.5) result.of[i] = exp[i] * factor;
-  return result;
-}
-template <class T> constexpr auto halved_exp = exp_of_minus_half(Terms<T>::exp);
+template <class T> constexpr auto halved_exp = exp_terms_at(-0.5, Terms<T>::exp);
 
 // erfc(a/sqrt(2))/2 / exp(-a^2/2), for 0 <= a up to where exp(-a^2/2) is 0.
 EXTENSOR_INLINE Floats normal_tail(Floats a) {
@@ -46,29 +56,52 @@ template <class T> EXTENSOR_INLINE Normal<T> normal_distribution(Vec<T> x) {
   const Pair<T> square = exact_product(a, a);
   // exp(-a^2/2), as reduce_exponent and exp_of_reduced have it, without their last bit: the tail has no more than that.
   // k + scale is in the last bits of `shifted`, from where it is added to the exponent.
-  const Vec<T> magic = pick<T>(12582912.0, 6755399441055744.0) + double(Normal<T>::scale);
+  const Vec<T> magic = rounding_shift<T> + double(Normal<T>::scale);
   const Vec<T> shifted = fma(square.first, -0.5 * log2_of_e, magic);
   const Vec<T> k = shifted - magic;
-  const Vec<T> near = fma(k, 2 * pick<T>(0.693145751953125, 0.6931471803691238), square.first);
-  const Vec<T> t = fma(k, 2 * pick<T>(1.428606765330187e-06, 1.9082149292705877e-10), near) + square.second;
-  const Vec<T> p = sizeof(T) == 4 ? polynomial_in_one_chain(t, halved_exp<T>.of) : polynomial(t, halved_exp<T>.of);
+  const Vec<T> near = fma(k, 2 * ln2_high<T>, square.first);
+  const Vec<T> t = fma(k, 2 * ln2_low<T>, near) + square.second;
+  const Vec<T> p = polynomial_amid_others(t, halved_exp<T>.of);
   const Integers<T> e = bits(fma(fma(p, t, -0.5), t, 1.0));
   return {a, from_bits(e + (bits(shifted) << Format<T>::mantissa_bits)), normal_tail(a)};
 }
 
 // x P(X <= x). On the right it is x minus what lies beyond; at -infinity it is nan, as -infinity times 0.
-template <class T> EXTENSOR_INLINE Vec<T> gelu(Vec<T> x) {
-  const Normal<T> normal = normal_distribution(x);
-  const Vec<T> beyond = (normal.a * normal.tail) * normal.first;
-  return fma(beyond, -Normal<T>::small, select(x < 0.0, x - x, x));
+EXTENSOR_INLINE Doubles gelu(Doubles x) {
+  const Normal<double> normal = normal_distribution(x);
+  const Doubles beyond = (normal.a * normal.tail) * normal.first;
+  return fma(beyond, -Normal<double>::small, select(x < 0.0, x - x, x));
 }
 
 // P(X <= x) + x density(x); nan at both infinities.
-template <class T> EXTENSOR_INLINE Vec<T> gelu_slope(Vec<T> x) {
+template <class T> EXTENSOR_INLINE Vec<T> gelu_slope_anywhere(Vec<T> x) {
   const Normal<T> normal = normal_distribution(x);
   const Vec<T> e = normal.first * Normal<T>::small;
   const Vec<T> beyond = normal.tail * e;
   return select(x < 0.0, beyond, 1.0 - beyond) + x * (e * 0.3989422804014327);
+}
+EXTENSOR_INLINE Doubles gelu_slope(Doubles x) { return gelu_slope_anywhere(x); }
+
+// float32 in pieces; few numbers are so far to the left that they have none.
+constexpr double end_of_gelu_pieces = 5.5, scale_of_gelu_pieces = 2.8;
+EXTENSOR_INLINE Floats gelu_rest(Floats x, const float (&c)[9][16]) {
+  const Piece piece = find_piece(at_most(end_of_gelu_pieces, abs(x)), scale_of_gelu_pieces, c);
+  return fma(piece.slope, piece.d, piece.value);
+}
+
+EXTENSOR_INLINE Floats gelu(Floats x) {
+  const Floats result = at_least(0.0, x) - gelu_rest(x, Terms<float>::gelu_rest);
+  const Mask<float> far = x < -end_of_gelu_pieces;
+  if (__builtin_expect(!any(far), 1)) return result;
+  const Pair<double> wide = {gelu(widen_low(x)), gelu(widen_high(x))};
+  return select(far, narrow(wide.first, wide.second), result);
+}
+
+EXTENSOR_INLINE Floats gelu_slope(Floats x) {
+  const Floats rest = gelu_rest(x, Terms<float>::gelu_slope_rest);
+  const Floats result = select(x < 0.0, rest, 1.0 - rest);
+  const Mask<float> far = abs(x) > end_of_gelu_pieces;
+  return __builtin_expect(!any(far), 1) ? result : select(far, gelu_slope_anywhere(x), result);
 }
 
 }  // namespace extensor::EXTENSOR_ISA

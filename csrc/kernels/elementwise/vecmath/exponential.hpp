@@ -1,4 +1,4 @@
-// exp, expm1, sinh, cosh, tanh, sigmoid.
+// exp, expm1, sinh, cosh, tanh, sigmoid, silu, mish.
 #pragma once
 
 #include "kernels/elementwise/vecmath/base.hpp"
@@ -7,8 +7,11 @@ namespace extensor::EXTENSOR_ISA {
 
 constexpr double log2_of_e = 1.4426950408889634;
 
-// x = k log(2) + r + low with |r| <= log(2)/2; the first part of log(2) has few bits, so that k times it
-// is exact.
+// log(2) in two parts, the first of few bits, so that a whole number times it is exact.
+template <class T> constexpr double ln2_high = pick<T>(0.693145751953125, 0.6931471803691238);
+template <class T> constexpr double ln2_low = pick<T>(1.428606765330187e-06, 1.9082149292705877e-10);
+
+// x = k log(2) + r + low with |r| <= log(2)/2.
 template <class T> struct Reduced {
   Integers<T> k;
   Vec<T> number;  // k as a floating number
@@ -16,10 +19,9 @@ template <class T> struct Reduced {
 };
 template <class T> EXTENSOR_INLINE Reduced<T> reduce_exponent(Vec<T> x) {
   const Rounded<T> k = round_to_integer(x, log2_of_e);
-  const Vec<T> near = fma(k.number, -pick<T>(0.693145751953125, 0.6931471803691238), x);
-  const double second = -pick<T>(1.428606765330187e-06, 1.9082149292705877e-10);
-  const Vec<T> r = fma(k.number, second, near);
-  return {k.integer, k.number, r, fma(k.number, second, near - r)};
+  const Vec<T> near = fma(k.number, -ln2_high<T>, x);
+  const Vec<T> r = fma(k.number, -ln2_low<T>, near);
+  return {k.integer, k.number, r, fma(k.number, -ln2_low<T>, near - r)};
 }
 
 // Beyond these exp is 0 or infinity, also times any number that does not overflow; nan passes.
@@ -76,6 +78,39 @@ template <class T> EXTENSOR_INLINE Vec<T> exp_of_minus_normal(Vec<T> a) {
   return exp_of_reduced(reduced.r) * power_of_two(reduced.k);
 }
 
+// The terms of exp(c r) = 1 + c r + r^2 p(r), from those of exp(r) = 1 + r + r^2 p(r).
+template <int count> constexpr Coefficients<count> exp_terms_at(double c, const double (&exp)[count]) {
+  Coefficients<count> result = {};
+  double factor = c * c;
+  for (int i = 0; i < count; ++i, factor *= c) result.of[i] = exp[i] * factor;
+  return result;
+}
+template <class T> constexpr auto exp_of_minus_terms = exp_terms_at(-1.0, Terms<T>::exp);
+
+// exp(-x) = power + power * rest, where `power` is a power of two and |rest| < 0.42. A sum with another number, rounded
+// once, is more accurate than exp(-x) itself. For x that keep the power a normal number.
+template <class T> struct ExpInParts {
+  Vec<T> power, rest;
+};
+template <class T> EXTENSOR_INLINE ExpInParts<T> exp_of_minus_in_parts(Vec<T> x) {
+  const Vec<T> shifted = fma(x, -log2_of_e, rounding_shift<T>);
+  const Vec<T> k = shifted - rounding_shift<T>;
+  const Vec<T> r = fma(k, ln2_low<T>, fma(k, ln2_high<T>, x));
+  return {power_of_two_of_shifted(shifted, 1.0), fma(r * r, polynomial(r, exp_of_minus_terms<T>.of), -r)};
+}
+// From here on exp(-x) is nothing beside 1.
+template <class T> constexpr double largest_beside_one = pick<T>(80.0, 700.0);
+// Below this the sum of 1 or 1/2 and the power is not exact.
+template <class T> constexpr double far_left = pick<T>(-15.0, -35.0);
+
+// x exp(x) (1 - part exp(x)) for x < far_left, nan at -infinity: there x times a function that rises from 0 to 1.
+template <class T> EXTENSOR_INLINE Vec<T> far_left_of_gate(Vec<T> x, double part) {
+  const Pair<T> e = exp_in_two(x);
+  const Pair<T> product = exact_product(x, e.first);
+  const Vec<T> sum = product.first + fma(product.first * -part, e.first * e.second, product.second);
+  return sum * keep(x > lowest_exponent<T>, e.second);
+}
+
 template <class T> EXTENSOR_INLINE Vec<T> expm1_of_reduced(Reduced<T> x) {
   return x.r + fma(x.r * x.r, polynomial(x.r, Terms<T>::expm1), x.low);
 }
@@ -89,34 +124,47 @@ template <class T> EXTENSOR_INLINE Vec<T> expm1(Vec<T> x) {
   return with_sign_of(select(reduced.k == Integers<T>(0), near, far), x);
 }
 
+// |x| = k log(2) + r, sinh(r) = r + ..., cosh(r) = 1 + cosh_rest, and rising, falling = 2^k/4, 2^-k/4, in which half of
+// sinh(|x|) = (rising - falling) cosh(r) + (rising + falling) sinh(r), and of cosh(|x|), do not overflow too early.
+template <class T> struct Hyperbolic {
+  Vec<T> sinh, cosh_rest, rising, falling;
+};
+template <class T> EXTENSOR_INLINE Hyperbolic<T> reduce_hyperbolic(Vec<T> x) {
+  const Vec<T> a = at_most(pick<T>(89.6, 710.6), abs(x));
+  const Vec<T> shifted = fma(a, log2_of_e, rounding_shift<T>);
+  const Vec<T> k = shifted - rounding_shift<T>;
+  const Vec<T> r = fma(k, -ln2_low<T>, fma(k, -ln2_high<T>, a));
+  const Vec<T> z = r * r;
+  // Where 2^-k/4 is nothing beside 2^k/4 and might not be a normal number, something else that is nothing.
+  const Integers<T> limited = bits(at_most(rounding_shift<T> + 100.0, shifted));
+  return {fma(r * z, polynomial_amid_others(z, Terms<T>::sinh), r), z * polynomial_amid_others(z, Terms<T>::cosh),
+          power_of_two_of_shifted(shifted, 0.25), from_bits(bits(Vec<T>(0.25)) - (limited << Format<T>::mantissa_bits))};
+}
+
 template <class T> EXTENSOR_INLINE Vec<T> sinh(Vec<T> x) {
-  const Vec<T> a = abs(x);
-  const Reduced<T> reduced = reduce_exponent(at_most(pick<T>(89.6, 710.6), a));
-  const Vec<T> near = expm1_of_reduced(reduced);
-  const Vec<T> quarter = power_of_two(reduced.k - Integers<T>(2));
-  // t = expm1(a): sinh(a) = (t + t/(t+1))/2; for large a, exp(a)/2.
-  const Vec<T> t = select(reduced.k == Integers<T>(0), near, fma(quarter, near, quarter - 0.25) * 4.0);
-  const Vec<T> small = 0.5 * (t + divide_by_sum(t, Vec<T>(1.0), t));
-  const Vec<T> large = fma(quarter, near, quarter) * 2.0;
-  return with_sign_of(select(a > 20.0, large, small), x);
+  const Hyperbolic<T> h = reduce_hyperbolic(x);
+  const Vec<T> minus = h.rising - h.falling;
+  const Vec<T> half = minus + fma(h.rising + h.falling, h.sinh, minus * h.cosh_rest);
+  return with_sign_of(half + half, x);
 }
 
 template <class T> EXTENSOR_INLINE Vec<T> cosh(Vec<T> x) {
-  const Reduced<T> reduced = reduce_exponent(at_most(pick<T>(89.6, 710.6), abs(x)));
-  const Vec<T> quarter = power_of_two(reduced.k - Integers<T>(2));
-  const Vec<T> e = fma(quarter, expm1_of_reduced(reduced), quarter);  // exp(|x|)/4
-  return 2.0 * e + 0.125 / e;
+  const Hyperbolic<T> h = reduce_hyperbolic(x);
+  const Vec<T> smaller = fma(h.rising - h.falling, h.sinh, fma(h.rising + h.falling, h.cosh_rest, h.falling));
+  const Vec<T> half = h.rising + smaller;
+  return half + half;
 }
 
+// (1 - e)/(1 + e), e = exp(-2|x|) = power (1 - near): each sum is rounded once.
 template <class T> EXTENSOR_INLINE Vec<T> tanh(Vec<T> x) {
-  const Reduced<T> reduced = reduce_exponent(at_most(pick<T>(20.0, 40.0), abs(x) * 2.0));
-  const Vec<T> near = expm1_of_reduced(reduced);
-  const Vec<T> power = power_of_two(reduced.k);
-  const Vec<T> t = fma(power, near, power - 1.0);  // expm1(2|x|)
-  // t/(t+2), or 1 - 2/(t+2) where that is the larger part.
-  const Mask<T> far = t > 2.0;
-  const Vec<T> quotient = divide_by_sum(select(far, 2.0, t), Vec<T>(2.0), t);
-  return with_sign_of(select(far, 1.0 - quotient, quotient), x);
+  const Vec<T> a = abs(x), twice = at_most(pick<T>(20.0, 40.0), a + a);
+  const Vec<T> shifted = fma(twice, -log2_of_e, rounding_shift<T>);
+  const Vec<T> k = shifted - rounding_shift<T>;
+  // Here k is small, and float32 happens to have log(2) to five bits more than its own.
+  const Vec<T> r = sizeof(T) == 4 ? fma(k, 0.6931471805599453, twice) : fma(k, ln2_low<T>, fma(k, ln2_high<T>, twice));
+  const Vec<T> near = fma(-(r * r), polynomial(r, exp_of_minus_terms<T>.of), r);
+  const Vec<T> power = power_of_two_of_shifted(shifted, 1.0);
+  return with_sign_of(fma(power, near, 1.0 - power) / fma(-power, near, 1.0 + power), x);
 }
 
 // sigmoid(x) and 1 - sigmoid(x) = sigmoid(-x), both without cancellation.
@@ -126,17 +174,39 @@ template <class T> EXTENSOR_INLINE Pair<T> sigmoids(Vec<T> x) {
   return {select(x < 0.0, smaller, larger), select(x < 0.0, larger, smaller)};
 }
 
+// 1 + exp(-x) for x >= far_left.
+template <class T> EXTENSOR_INLINE Vec<T> one_and_exp_of_minus(Vec<T> x) {
+  const ExpInParts<T> e = exp_of_minus_in_parts(at_most(largest_beside_one<T>, x));
+  return fma(e.power, e.rest, 1.0 + e.power);
+}
+
 template <class T> EXTENSOR_INLINE Vec<T> sigmoid(Vec<T> x) {
-  const Vec<T> e = exp_of_minus(abs(x));
-  return select(x < 0.0, e, 1.0) / (1.0 + e);
+  const Vec<T> result = 1.0 / one_and_exp_of_minus(x);
+  const Mask<T> far = x < far_left<T>;
+  if (__builtin_expect(!any(far), 1)) return result;
+  const Vec<T> e = exp(x);
+  return select(far, fma(-e, e, e), result);
 }
 
 // x sigmoid(x)
 template <class T> EXTENSOR_INLINE Vec<T> silu(Vec<T> x) {
-  const Pair<T> e = exp_of_minus_in_two(abs(x));
-  const Mask<T> negative = x < 0.0;
-  const Vec<T> top = x * select(negative, e.first, 1.0);
-  return top / (1.0 + e.first * e.second) * select(negative, keep(x > lowest_exponent<T>, e.second), 1.0);
+  const Vec<T> result = x / one_and_exp_of_minus(x);
+  const Mask<T> far = x < far_left<T>;
+  if (__builtin_expect(!any(far), 1)) return result;
+  return select(far, far_left_of_gate(x, 1.0), result);
+}
+
+// x tanh(log(1 + exp(x))) = x/(n + 1/(4n)), n = 1/2 + exp(-x).
+template <class T> EXTENSOR_INLINE Vec<T> mish(Vec<T> x) {
+  const ExpInParts<T> e = exp_of_minus_in_parts(at_most(largest_beside_one<T>, x));
+  const Vec<T> about = 0.5 + e.power;
+  const Vec<T> n = fma(e.power, e.rest, about);
+  // What n lost in rounding counts on the left; on the right the two terms make up for it.
+  const Vec<T> lost = keep(x < 0.0, fma(e.power, e.rest, about - n));
+  const Vec<T> result = x / (n + (0.25 / n + lost));
+  const Mask<T> far = x < far_left<T>;
+  if (__builtin_expect(!any(far), 1)) return result;
+  return select(far, far_left_of_gate(x, 0.5), result);
 }
 
 }  // namespace extensor::EXTENSOR_ISA

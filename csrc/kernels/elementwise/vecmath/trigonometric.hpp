@@ -7,24 +7,29 @@
 
 namespace extensor::EXTENSOR_ISA {
 
-// x = k pi/2 + r + low. The parts of pi/2 have few enough bits for their products with k to be exact.
+// x = k pi/2 + r + low. The first two parts of pi/2 have so few bits that their steps are exact; no part is negative,
+// so that -0 stays -0. The last bits of k_bits are those of k; low is for tan, and only if r is not small.
 template <class T> struct Angle {
-  Integers<T> k;
+  Integers<T> k_bits;
   Vec<T> r, low;
 };
 template <class T> constexpr double largest_angle = pick<T>(6000.0, 1.0e6);
 
+// x - k part as if the product were exact: beside a multiple of pi/2 nearly nothing is left of x.
+template <class T> EXTENSOR_INLINE Vec<T> without_multiple(Vec<T> x, Vec<T> k, double part) {
+  if constexpr (has_fma) return fma(k, -part, x);
+  const Pair<T> product = exact_product(k, Vec<T>(part));
+  return (x - product.first) - product.second;
+}
+
 template <class T> EXTENSOR_INLINE Angle<T> reduce_angle(Vec<T> x) {
-  const Rounded<T> k = round_to_integer(x, 0.6366197723675814);
-  const Vec<T> first = fma(k.number, -pick<T>(1.5703125, 1.5707963267341256), x);
-  const Vec<T> second = k.number * pick<T>(0.0004837512969970703, 6.077100506303966e-11);
-  const Vec<T> third = k.number * pick<T>(7.549533620476723e-08, 2.0222662487111665e-21);
-  const Vec<T> after_second = first - second;
-  const Vec<T> after_third = after_second - third;
-  Vec<T> lost = ((first - after_second) - second) + ((after_second - after_third) - third);
-  lost = fma(k.number, -pick<T>(2.5633440682570896e-12, 8.4784276603689e-32), lost);
-  const Vec<T> r = after_third + lost;
-  return {k.integer, r, (after_third - r) + lost};
+  const Vec<T> shifted = fma(x, 0.6366197723675814, rounding_shift<T>);
+  const Vec<T> k = shifted - rounding_shift<T>;
+  const Vec<T> first = fma(k, -pick<T>(1.5703125, 1.5707963267341256), x);
+  const Vec<T> second = without_multiple(first, k, pick<T>(0.0004838109016418457, 6.077094383272197e-11));
+  const double third = pick<T>(1.5893254773528196e-08, 6.123233995736765e-17);
+  const Vec<T> r = fma(k, -pick<T>(6.123233995736766e-17, 1.082856673921914e-32), without_multiple(second, k, third));
+  return {bits(shifted), r, fma(k, -third, second - r)};
 }
 
 // Angles too large for the reduction above, lane by lane through the C library in double precision.
@@ -41,30 +46,24 @@ EXTENSOR_INLINE Vec<T> mend_large_angles(Vec<T> x, Vec<T> result, Function funct
   return result;
 }
 
-template <class T> EXTENSOR_INLINE Vec<T> sin_of_reduced(Angle<T> angle, Vec<T> z) {
-  const Vec<T> cubic = angle.r * z * polynomial(z, Terms<T>::sin);
-  return angle.r + fma(angle.low, fma(z, -0.5, 1.0), cubic);
-}
-
-template <class T> EXTENSOR_INLINE Vec<T> cos_of_reduced(Angle<T> angle, Vec<T> z) {
-  const Vec<T> half = 0.5 * z;
-  const Vec<T> main = 1.0 - half;
-  return main + (((1.0 - main) - half) + fma(z * z, polynomial(z, Terms<T>::cos), -(angle.r * angle.low)));
+// z p(z), and +0 at 0, so that r + r z p(z) is -0 where r is.
+template <class T, int count> EXTENSOR_INLINE Vec<T> polynomial_from_zero(Vec<T> z, const double (&c)[count]) {
+  return fma(z, polynomial(z, c), 0.0);
 }
 
 // sin(x + quarters * pi/2)
 template <class T> EXTENSOR_INLINE Vec<T> sin_shifted(Vec<T> x, int quarters) {
   const Angle<T> angle = reduce_angle(x);
   const Vec<T> z = angle.r * angle.r;
-  const Integers<T> k = angle.k + Integers<T>(quarters);
+  const Integers<T> k = angle.k_bits + Integers<T>(quarters);
   const Mask<T> odd = (k & Integers<T>(1)) != Integers<T>(0);
-  const Vec<T> value = select(odd, cos_of_reduced(angle, z), sin_of_reduced(angle, z));
+  const Vec<T> cosine = fma(z, fma(z, polynomial(z, Terms<T>::cos), -0.5), 1.0);
+  const Vec<T> value = select(odd, cosine, fma(angle.r, polynomial_from_zero(z, Terms<T>::sin), angle.r));
   return from_bits(bits(value) ^ ((k & Integers<T>(2)) << (Format<T>::bits - 2)));
 }
 
 template <class T> EXTENSOR_INLINE Vec<T> sin(Vec<T> x) {
-  const Vec<T> result = select(x == 0.0, x, sin_shifted(x, 0));
-  return mend_large_angles(x, result, [](double a) { return std::sin(a); });
+  return mend_large_angles(x, sin_shifted(x, 0), [](double a) { return std::sin(a); });
 }
 
 template <class T> EXTENSOR_INLINE Vec<T> cos(Vec<T> x) {
@@ -74,13 +73,10 @@ template <class T> EXTENSOR_INLINE Vec<T> cos(Vec<T> x) {
 template <class T> EXTENSOR_INLINE Vec<T> tan(Vec<T> x) {
   const Angle<T> angle = reduce_angle(x);
   const Vec<T> z = angle.r * angle.r;
-  const Vec<T> cubic = angle.r * z * polynomial(z, Terms<T>::tan);
-  const Vec<T> plain = angle.r + cubic;
-  const Vec<T> slope = angle.low * fma(plain, plain, 1.0);
-  const Vec<T> t = angle.r + (cubic + slope);
-  const Mask<T> odd = (angle.k & Integers<T>(1)) != Integers<T>(0);
-  const Vec<T> result = select(x == 0.0, x, select(odd, -1.0, t) / select(odd, t, 1.0));
-  return mend_large_angles(x, result, [](double a) { return std::tan(a); });
+  const Vec<T> low = select(z > 1e-7, angle.low, -0.0);
+  const Vec<T> t = angle.r + fma(angle.r, polynomial_from_zero(z, Terms<T>::tan), low);
+  const Mask<T> odd = (angle.k_bits & Integers<T>(1)) != Integers<T>(0);
+  return mend_large_angles(x, select(odd, -1.0, t) / select(odd, t, 1.0), [](double a) { return std::tan(a); });
 }
 
 template <class T> constexpr double half_pi_high = pick<T>(1.5707963705062866, 1.5707963267948966);
