@@ -241,6 +241,9 @@ SINGLE_FITS = [
         lambda f: 1 / relative(f) / mp.log(10) - mp.mpf(1) / 2, LOG_LOW, {np.float32: LOG_HIGH}, relative, degrees(8, 0)),
     Fit("log1p", "log(1 + e) = e + e^2 p(e - 1/2), 0 <= e <= 1", lambda v: log_rest(v + mp.mpf(1) / 2), -0.5,
         {np.float32: 0.5005}, lambda v: abs((v + mp.mpf(1) / 2) * relative(v + mp.mpf(1) / 2)) + near, degrees(8, 0)),
+    Fit("far_tail", "a P(X > a) = density(a) (1 + z p(z)), z = 1/a^2, 5.5 <= a <= 14.5",
+        lambda z: (mp.sqrt(mp.pi / (2 * z)) * erfcx(1 / mp.sqrt(2 * z)) - 1) / z, 1 / 14.6**2, {np.float32: 1 / 5.49**2},
+        lambda z: z, degrees(4, 0)),
 ]  # fmt: skip
 LOG = Fit(
     "log",

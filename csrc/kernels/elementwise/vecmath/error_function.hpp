@@ -51,19 +51,30 @@ template <class T> struct Normal {
   static constexpr int scale = sizeof(T) == 4 ? 64 : 512;
   static constexpr double small = pick<T>(5.421010862427522e-20, 7.458340731200207e-155);  // 2^-scale
 };
-template <class T> EXTENSOR_INLINE Normal<T> normal_distribution(Vec<T> x) {
-  const Vec<T> a = at_most(pick<T>(14.5, 39.0), abs(x));  // there both, even times x, are 0
+// exp(-a^2/2) = (1 + rest) 2^-scale * 2^(k + scale), where k + scale is in the last bits of `shifted`.
+template <class T> struct NormalParts {
+  Vec<T> a, square, shifted, rest;
+};
+template <class T> EXTENSOR_INLINE NormalParts<T> normal_parts(Vec<T> x) {
+  const Vec<T> a = at_most(pick<T>(14.5, 39.0), abs(x));  // there the density and what lies beyond, even times x, are 0
   const Pair<T> square = exact_product(a, a);
-  // exp(-a^2/2), as reduce_exponent and exp_of_reduced have it, without their last bit: the tail has no more than that.
-  // k + scale is in the last bits of `shifted`, from where it is added to the exponent.
+  // As reduce_exponent and exp_of_reduced have it, without their last bit: the tail has no more than that.
   const Vec<T> magic = rounding_shift<T> + double(Normal<T>::scale);
   const Vec<T> shifted = fma(square.first, -0.5 * log2_of_e, magic);
   const Vec<T> k = shifted - magic;
   const Vec<T> near = fma(k, 2 * ln2_high<T>, square.first);
   const Vec<T> t = fma(k, 2 * ln2_low<T>, near) + square.second;
   const Vec<T> p = polynomial_amid_others(t, halved_exp<T>.of);
-  const Integers<T> e = bits(fma(fma(p, t, -0.5), t, 1.0));
-  return {a, from_bits(e + (bits(shifted) << Format<T>::mantissa_bits)), normal_tail(a)};
+  return {a, square.first, shifted, fma(p, t, -0.5) * t};
+}
+// value * 2^(k + scale)
+template <class T> EXTENSOR_INLINE Vec<T> scaled_by_shifted(Vec<T> value, Vec<T> shifted) {
+  return from_bits(bits(value) + (bits(shifted) << Format<T>::mantissa_bits));
+}
+
+template <class T> EXTENSOR_INLINE Normal<T> normal_distribution(Vec<T> x) {
+  const NormalParts<T> parts = normal_parts(x);
+  return {parts.a, scaled_by_shifted(parts.rest + 1.0, parts.shifted), normal_tail(parts.a)};
 }
 
 // x P(X <= x). On the right it is x minus what lies beyond; at -infinity it is nan, as -infinity times 0.
@@ -82,6 +93,17 @@ template <class T> EXTENSOR_INLINE Vec<T> gelu_slope_anywhere(Vec<T> x) {
 }
 EXTENSOR_INLINE Doubles gelu_slope(Doubles x) { return gelu_slope_anywhere(x); }
 
+// gelu(x) of x <= -5.5 in float32: -a P(X > a), a multiple of the density that is nearly constant.
+EXTENSOR_INLINE Floats gelu_far_left(Floats x) {
+  const NormalParts<float> parts = normal_parts(x);
+  const Floats z = 1.0 / parts.square;
+  const Floats w = z * polynomial_in_one_chain(z, Terms<float>::far_tail);
+  const double high = 0.3989422917366028, low = -1.1335170080339907e-08;  // 1/sqrt(2 pi)
+  const Floats both = fma(parts.rest, w, parts.rest) + w;  // (1 + rest) (1 + w) - 1
+  const Floats product = high + fma(both, high, low);
+  return fma(scaled_by_shifted(product, parts.shifted), -Normal<float>::small, x - x);  // nan at -infinity
+}
+
 // float32 in pieces; few numbers are so far to the left that they have none.
 constexpr double end_of_gelu_pieces = 5.5, scale_of_gelu_pieces = 2.8;
 EXTENSOR_INLINE Floats gelu_rest(Floats x, const float (&c)[9][16]) {
@@ -93,8 +115,7 @@ EXTENSOR_INLINE Floats gelu(Floats x) {
   const Floats result = at_least(0.0, x) - gelu_rest(x, Terms<float>::gelu_rest);
   const Mask<float> far = x < -end_of_gelu_pieces;
   if (__builtin_expect(!any(far), 1)) return result;
-  const Pair<double> wide = {gelu(widen_low(x)), gelu(widen_high(x))};
-  return select(far, narrow(wide.first, wide.second), result);
+  return select(far, gelu_far_left(x), result);
 }
 
 EXTENSOR_INLINE Floats gelu_slope(Floats x) {
