@@ -166,3 +166,25 @@ def test_transposes_are_views(name: str) -> None:
     assert NATIVE[name](np.array(5.0), ()).shape == ()
     for refused in ((0, 1), (0, 1, 1), (0, 1, 3), (0, 1, -4), (0, 1, 2.0), [0, 1, 2], (0, 1, 2**70)):
         assert NATIVE[name](x, refused) is NotImplemented
+
+
+def test_other_shapes_of_the_same_elements() -> None:
+    x = np.arange(24).reshape(2, 1, 3, 1, 4)
+    for layout in (x, x[::-1, :, :, :, ::2], x.T):
+        for axis in range(-6, 6):
+            for name in ("unsqueeze", "expand_dims"):
+                np.testing.assert_array_equal(NATIVE[name](layout, axis), np.expand_dims(layout, axis))
+        np.testing.assert_array_equal(NATIVE["squeeze"](layout, None), layout.squeeze())
+        for axis in (1, 3, -2, -4):
+            np.testing.assert_array_equal(NATIVE["squeeze"](layout, axis), layout.squeeze(axis))
+        for start, end in itertools.combinations_with_replacement(range(5), 2):
+            shape = (*layout.shape[:start], -1, *layout.shape[end + 1 :])
+            for first, last in ((start, end), (start - 5, end - 5)):
+                np.testing.assert_array_equal(NATIVE["flatten"](layout, first, last), layout.reshape(shape))
+    assert NATIVE["flatten"](np.ones((2, 0, 3)), 0, 1).shape == (0, 3)
+    for name, *refused in (
+        ("unsqueeze", 6), ("unsqueeze", -7), ("unsqueeze", 1.0), ("unsqueeze", (0, 1)), ("unsqueeze", True), ("squeeze", 0),
+        ("squeeze", 5), ("squeeze", (1, 3)), ("flatten", 2, 1), ("flatten", 0, 5), ("flatten", None, 1),
+    ):  # fmt: skip
+        assert NATIVE[name](x, *refused) is NotImplemented
+    assert NATIVE["flatten"](np.array(1.0), 0, -1) is NotImplemented

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import kernels
 from ..errors import describe
-from ..graph import INTS, SHAPE, differentiable
+from ..graph import ANY_INTS, INTS, SHAPE, ZEROS, differentiable
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._checks import as_axes, as_axis, as_floating, as_grad, as_ints, as_shape, as_tensor, shape_of
 from .casting import cast_like
@@ -74,7 +74,7 @@ def reshape_backward(grad_output: ExTensor, x: TensorOrShape) -> ExTensor:
     return cast_like(reshape(grad, shape), x)
 
 
-@differentiable
+@differentiable(plain=(..., ANY_INTS))
 def squeeze(x: ExTensor, axis: Any = None) -> ExTensor:
     """``x`` without its axes of length 1.
 
@@ -121,7 +121,7 @@ def _unsqueezed(function: str, shape: Shape, axis: Any) -> Shape:
     return tuple(1 if a in axes else next(lengths) for a in range(len(shape) + count))
 
 
-@differentiable
+@differentiable(plain=(..., INTS))
 def unsqueeze(x: ExTensor, axis: Any) -> ExTensor:
     """``x`` with a new axis of length 1.
 
@@ -150,7 +150,7 @@ def unsqueeze_backward(grad_output: ExTensor, axis: Any) -> ExTensor:
     return reshape(grad, _squeezed("unsqueeze_backward", grad.shape, (None,) if axis is None else axis))
 
 
-@differentiable
+@differentiable(plain=(..., INTS))
 def expand_dims(x: ExTensor, axis: Any) -> ExTensor:
     """``x`` with new axes of length 1: NumPy's name of :func:`unsqueeze`.
 
@@ -186,7 +186,7 @@ def _flattened(function: str, shape: Shape, start_axis: Any, end_axis: Any) -> S
     return (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :])
 
 
-@differentiable
+@differentiable(plain=(..., ZEROS, -1))
 def flatten(x: ExTensor, start_axis: int = 0, end_axis: int = -1) -> ExTensor:
     """``x`` with neighbouring axes merged into one; by default all of them.
 
