@@ -53,17 +53,43 @@ EXTENSOR_INLINE double sum_vectors(int64_t n, const Function& f) {
   return sum_several<T, 1>(n, [&](int64_t i, int64_t count, Vec<T>(&values)[1]) EXTENSOR_INLINE_LAMBDA { values[0] = f(i, count); }).of[0];
 }
 
+// The sum of f(i, count), numbers of one sign: of two vectors their sum is widened, which is the slower part.
+template <class T, class Function>
+EXTENSOR_INLINE double sum_pairs(int64_t n, const Function& f) {
+  constexpr int lanes = Vec<T>::lanes, parts = lanes / Vec<double>::lanes;
+  Vec<double> sums[parts];
+  for (auto& sum : sums) sum = Vec<double>(0.0);
+  const auto add = [&](Vec<T> values) EXTENSOR_INLINE_LAMBDA {
+    for (int part = 0; part < parts; ++part) sums[part] = sums[part] + widened_part(values, part);
+  };
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) add(f(i, lanes) + f(i + lanes, lanes));
+  if (i + lanes <= n) add(f(i, lanes)), i += lanes;
+  if (i < n) add(f(i, n - i));
+  for (int part = 1; part < parts; ++part) sums[0] = sums[0] + sums[part];
+  return fold_lanes<Add>(sums[0]);
+}
+
+// e/sum for sum >= 1, as exact as a division and several times as fast: what is left over corrects the product.
+template <class T>
+EXTENSOR_INLINE Vec<T> share_of(Vec<T> e, Vec<T> sum, Vec<T> inverse) {
+  if constexpr (!has_fma) return e / sum;
+  const Vec<T> quotient = e * inverse;
+  return fma(fma(-quotient, sum, e), inverse, quotient);
+}
+
 // e = exp(x - max), kept in y, and their sum.
 template <class T>
 EXTENSOR_INLINE void softmax_row(const T* x, int64_t n, T* y) {
   const Vec<T> largest(fold_row<Largest, T>(x, n));
-  const Vec<T> sum(sum_vectors<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
+  const Vec<T> sum(sum_pairs<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
     const Vec<T> e = exp(load_first(x + i, count, T(-__builtin_inf())) - largest);
     store_first(y + i, e, count);
     return count == Vec<T>::lanes ? e : load_first(y + i, count);
   }));
+  const Vec<T> inverse = 1.0 / sum;
   for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-    store_first(y + i, load_first(y + i, count) / sum, count);
+    store_first(y + i, share_of(load_first(y + i, count), sum, inverse), count);
   });
 }
 
@@ -80,7 +106,7 @@ EXTENSOR_INLINE void softmax_backward_row(const T* g, const T* y, int64_t n, T* 
 // The sum of exp(x - largest).
 template <class T>
 EXTENSOR_INLINE double sum_of_exp(const T* x, int64_t n, Vec<T> largest) {
-  return sum_vectors<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
+  return sum_pairs<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
     const Vec<T> e = exp(load_first(x + i, count, T(-__builtin_inf())) - largest);
     if (count == Vec<T>::lanes) return e;
     T lanes[Vec<T>::lanes];
