@@ -41,7 +41,9 @@ class Operands {
     return !(half && wide_ != 0 && (kernel.mask_output || kernel.mask_inputs != 0));
   }
 
-  PyObject* run(const ElementwiseKernel& kernel, const double* scalars) {
+  PyObject* run(const ElementwiseKernel& general, const double* scalars) {
+    const int last = general.inputs - 1;
+    const ElementwiseKernel& kernel = last > 0 && arrays_[last] == nullptr ? with_last_number(general, numbers_[last]) : general;
     store_numbers(kernel.inputs);
     bool flat = true;
     for (int i = 0; i < kernel.inputs && flat; ++i) flat = arrays_[i] == nullptr || lies_like_first(arrays_[i]);

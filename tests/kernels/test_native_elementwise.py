@@ -281,6 +281,40 @@ def test_the_power_two_is_the_square(dtype: Any) -> None:
         np.testing.assert_array_equal(NATIVE["power"](x, two), NATIVE["square"](x))
 
 
+EXPONENTS = [0, 1, 2, 3, -1, -2, 0.5, -0.5, 2.5, -3, 0.25]
+
+
+@each_dtype
+@pytest.mark.parametrize("exponent", EXPONENTS)
+def test_powers_by_one_number(exponent: float, dtype: Any) -> None:
+    row = Row("power", 1, (), 1.5)
+    x = arguments(row, dtype)[0]
+    got = NATIVE["power"](x, exponent)
+    with np.errstate(all="ignore"):
+        # as an array: NumPy knows shortcuts for numbers, which are not pow() at -inf
+        exact = np.power(x.astype(np.longdouble), np.full(x.shape, exponent, np.longdouble))
+        assert np.max(distance(got, exact.astype(np.float64), None)) <= row.ulps + 0.5
+    special = np.array(SPECIAL, dtype)
+    want = NATIVE["power"](special, np.full(special.shape, exponent, dtype))
+    got = NATIVE["power"](special, exponent)
+    edge = (special == 0) | ~np.isfinite(special) | np.isnan(want)
+    np.testing.assert_array_equal(got[edge], want[edge])
+    np.testing.assert_array_equal(
+        np.signbit(got[edge & ~np.isnan(want)]), np.signbit(want[edge & ~np.isnan(want)])
+    )
+
+
+@each_dtype
+@pytest.mark.parametrize("exponent", EXPONENTS)
+def test_gradients_of_powers_by_one_number(exponent: float, dtype: Any) -> None:
+    row = Row("power_backward", 2, (EPS, (True, False)), 4)
+    g, x = arguments(row, dtype)
+    got, none = NATIVE["power_backward"](g, x, exponent, EPS, (True, False))
+    assert none is None
+    want, _ = NATIVE["power_backward"](g, x, np.full(x.shape, exponent, dtype), EPS, (True, False))
+    assert np.max(distance(got, want, None)) <= row.ulps
+
+
 HALF_VALUES = np.arange(1 << 16, dtype=np.uint32).astype(np.uint16)
 
 

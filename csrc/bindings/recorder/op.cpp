@@ -304,7 +304,8 @@ PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, Py
   const bool recorded = recording && operands.requires_grad;
   if (recorded && !op->records) return call_in_python(self, args, nargsf, kwnames);
 
-  const ElementwiseKernel& kernel = *op->kernel;
+  const bool ends_in_number = count == 2 && operands.is_scalar[1];
+  const ElementwiseKernel& kernel = ends_in_number ? with_last_number(*op->kernel, operands.numbers[1]) : *op->kernel;
   if (!operands.alike && !op->broadcasts) return call_in_python(self, args, nargsf, kwnames);
   if (!operands.flat || !operands.alike) {
     PyObject* output = kernel.outputs == 1 ? run_elementwise(kernel, operands.values, op->scalars) : not_covered();

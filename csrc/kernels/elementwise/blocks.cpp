@@ -1,10 +1,12 @@
 // The formulas as functions over blocks of elements. Compiled once per instruction set.
 #include <utility>
 
+#include "core/partial.hpp"
 #include "core/simd.hpp"
 #include "kernels/elementwise/convert.hpp"
 #include "kernels/elementwise/elementwise.hpp"
 #include "kernels/elementwise/losses.hpp"
+#include "kernels/elementwise/powers.hpp"
 
 namespace extensor::EXTENSOR_ISA {
 namespace {
@@ -47,6 +49,25 @@ template <class T> EXTENSOR_INLINE void put(const Targets& to, int64_t at, Tripl
   store(reinterpret_cast<T*>(to.out[2]) + at, value.third);
 }
 
+// The first `count` elements of a vector of results.
+template <class T> EXTENSOR_INLINE void put_part(const Targets& to, int64_t at, int64_t count, Vec<T> value) {
+  store_first(reinterpret_cast<T*>(to.out[0]) + at, value, count);
+}
+template <class T> EXTENSOR_INLINE void put_part(const Targets& to, int64_t at, int64_t count, Mask<T> value) {
+  uint8_t padded[Vec<T>::lanes];
+  store_mask(padded, value);
+  std::memcpy(to.out[0] + at, padded, static_cast<size_t>(count));
+}
+template <class T> EXTENSOR_INLINE void put_part(const Targets& to, int64_t at, int64_t count, Pair<T> value) {
+  store_first(reinterpret_cast<T*>(to.out[0]) + at, value.first, count);
+  store_first(reinterpret_cast<T*>(to.out[1]) + at, value.second, count);
+}
+template <class T> EXTENSOR_INLINE void put_part(const Targets& to, int64_t at, int64_t count, Triple<T> value) {
+  store_first(reinterpret_cast<T*>(to.out[0]) + at, value.first, count);
+  store_first(reinterpret_cast<T*>(to.out[1]) + at, value.second, count);
+  store_first(reinterpret_cast<T*>(to.out[2]) + at, value.third, count);
+}
+
 template <class T> EXTENSOR_INLINE Vec<T> read(const T* from) { return load(from); }
 template <class T> EXTENSOR_INLINE Mask<T> read(const uint8_t* from) { return load_mask<T>(from); }
 
@@ -72,9 +93,13 @@ template <int index, class T, bool is_mask> struct Input {
   // Fewer elements than a vector, padded with copies of the first of them.
   EXTENSOR_INLINE auto get_part(int64_t count) const {
     if (step == 0) return read<T>(at);
-    Element padded[lanes];
-    for (int lane = 0; lane < lanes; ++lane) padded[lane] = at[lane < count ? lane : 0];
-    return read<T>(padded);
+    if constexpr (is_mask) {
+      Element padded[lanes];
+      for (int lane = 0; lane < lanes; ++lane) padded[lane] = at[lane < count ? lane : 0];
+      return read<T>(padded);
+    } else {
+      return load_first(at, count, *at);
+    }
   }
 };
 
@@ -91,15 +116,11 @@ struct Block<T, formula, masks, unroll, std::integer_sequence<int, input...>, st
 
   static constexpr int64_t item = Outputs<Result>::is_mask ? 1 : sizeof(T);
 
-  // `count` elements from element `at` on, fewer than a vector, through padded copies.
+  // `count` elements from element `at` on, fewer than a vector.
   static __attribute__((noinline)) void run_part(const Block& block, const Vec<T>* constants, int64_t at, int64_t count,
                                                  const Targets& to) {
     (void)constants;
-    alignas(vector_bytes) char padded[max_elementwise_outputs][vector_bytes];
-    put(Targets{{padded[0], padded[1], padded[2]}}, 0, formula(block.At<input>::get_part(count)..., constants[scalar]...));
-    for (int i = 0; i < Outputs<Result>::count; ++i) {
-      std::memcpy(to.out[i] + item * at, padded[i], static_cast<size_t>(item * count));
-    }
+    put_part(to, at, count, formula(block.At<input>::get_part(count)..., constants[scalar]...));
   }
 
   static void run(int64_t n, const void* const* in, const int64_t* steps, void* const* out, const double* scalars) {

@@ -39,6 +39,9 @@ struct ElementwiseKernel {
 // nullptr if there is none of that name.
 const ElementwiseKernel* find_elementwise(const char* name);
 
+// Some kernels have a simpler one for a number as their last input, which it then does without; else `kernel` itself.
+const ElementwiseKernel& with_last_number(const ElementwiseKernel& kernel, double number);
+
 // All kernels of the active instruction set, in the order of formulas.inc.
 struct ElementwiseTable {
   const ElementwiseKernel* kernels;
