@@ -39,6 +39,7 @@ struct Operands {
   float small_numbers[max_elementwise_inputs];
   PyArrayObject* first = nullptr;
   DType dtype = DType::other;
+  unsigned wide = 0;  // bit i: operand i is a number in the computing type
   bool requires_grad = false;
   bool flat = true, alike = true;
 };
@@ -64,9 +65,10 @@ bool read_number(PyObject* arg, double& number) {
   return overflow == 0 && whole >= -max_exact_integer && whole <= max_exact_integer;
 }
 
-// Tensors of one dtype, float32 or float64, and for an op of two operands also a number. `flat` says that they are dense,
-// `alike` that they are of one shape.
-bool take_operands(PyObject* const* args, int count, Operands& ops) {
+// Tensors of one dtype that `kernel` computes, and for an op of two operands also a number. `flat` says that they are
+// dense, `alike` that they are of one shape.
+bool take_operands(const ElementwiseKernel& kernel, PyObject* const* args, Operands& ops) {
+  const int count = kernel.inputs;
   for (int i = 0; i < count; ++i) {
     PyObject* arg = args[i];
     ops.tensors[i] = nullptr;
@@ -78,7 +80,7 @@ bool take_operands(PyObject* const* args, int count, Operands& ops) {
       ops.flat = ops.flat && PyArray_IS_C_CONTIGUOUS(array) && is_readable(array);
       const DType dtype = dtype_of(array);
       if (ops.first == nullptr) {
-        if (dtype != DType::float32 && dtype != DType::float64) return false;
+        if (!elementwise_covers(dtype)) return false;
         ops.first = array;
         ops.dtype = dtype;
       } else if (dtype != ops.dtype) {
@@ -98,10 +100,13 @@ bool take_operands(PyObject* const* args, int count, Operands& ops) {
   if (ops.first == nullptr) return false;
   for (int i = 0; i < count; ++i) {
     if (!ops.is_scalar[i]) continue;
+    ops.wide |= 1u << i;
     ops.small_numbers[i] = static_cast<float>(ops.numbers[i]);
-    ops.data[i] = ops.dtype == DType::float32 ? static_cast<const void*>(&ops.small_numbers[i]) : &ops.numbers[i];
+    ops.data[i] = ops.dtype == DType::float64 ? static_cast<const void*>(&ops.numbers[i]) : &ops.small_numbers[i];
   }
-  return true;
+  // In half precision the guards are wider than the kernel's numbers say, and numbers are rounded before a comparison.
+  const bool half = item_size(ops.dtype) == 2;
+  return !half || (kernel.scalars == 0 && !(kernel.mask_output && ops.wide != 0));
 }
 
 PyObject* shape_tuple(PyArrayObject* array) {
@@ -299,7 +304,7 @@ PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, Py
   }
   Operands operands;
   if (op->kernel == nullptr || kwnames != nullptr || observer != nullptr || count != op->kernel->inputs ||
-      !take_operands(args, static_cast<int>(count), operands))
+      !take_operands(*op->kernel, args, operands))
     return call_in_python(self, args, nargsf, kwnames);
   const bool recorded = recording && operands.requires_grad;
   if (recorded && !op->records) return call_in_python(self, args, nargsf, kwnames);
@@ -329,7 +334,7 @@ PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, Py
   {
     const int64_t n = PyArray_SIZE(first);
     MaybeReleaseGil released(static_cast<double>(n) * kernel.cost_ns);
-    run_elementwise_contiguous(kernel, operands.dtype, n, operands.data, operands.is_scalar, data, op->scalars);
+    run_elementwise_contiguous(kernel, operands.dtype, n, operands.data, operands.is_scalar, data, op->scalars, operands.wide);
   }
   if (kernel.outputs == 1) return made_result(op, args, operands, outputs[0], recorded);
   PyObject* tensors[max_elementwise_outputs] = {};

@@ -34,6 +34,9 @@ struct ElementwiseKernel {
   bool is_part;            // of what Python knows as a kernel: chosen by a binding
   BlockFunction float32;
   BlockFunction float64;
+  // nullptr where blocks are better converted as a whole. An element that stands for all is given as a float.
+  BlockFunction float16;
+  BlockFunction bfloat16;
 };
 
 // nullptr if there is none of that name.

@@ -1,0 +1,110 @@
+// Elements that do not lie one after another, collected so that they do. Strides are in bytes.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+namespace extensor {
+
+typedef uint32_t Four __attribute__((vector_size(16)));
+typedef uint64_t Two __attribute__((vector_size(16)));
+
+#if defined(__clang__)
+#define EXTENSOR_PICK(a, b, mask, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define EXTENSOR_PICK(a, b, mask, ...) __builtin_shuffle(a, b, mask{__VA_ARGS__})
+#endif
+
+template <class Item> inline Item item_at(const char* from) {
+  Item item;
+  std::memcpy(&item, from, sizeof item);
+  return item;
+}
+
+// Every second item. Reads between the items, but not behind the last one.
+inline int64_t collect_pairs(const char* from, int64_t count, uint32_t* to) {
+  int64_t i = 0;
+  for (; i + 4 < count; i += 4) {
+    const Four low = item_at<Four>(from + i * 8), high = item_at<Four>(from + i * 8 + 16);
+    const Four even = EXTENSOR_PICK(low, high, Four, 0, 2, 4, 6);
+    std::memcpy(to + i, &even, sizeof even);
+  }
+  return i;
+}
+inline int64_t collect_pairs(const char* from, int64_t count, uint64_t* to) {
+  int64_t i = 0;
+  for (; i + 2 < count; i += 2) {
+    const Two low = item_at<Two>(from + i * 16), high = item_at<Two>(from + i * 16 + 16);
+    const Two even = EXTENSOR_PICK(low, high, Two, 0, 2);
+    std::memcpy(to + i, &even, sizeof even);
+  }
+  return i;
+}
+
+// `rows` rows of `columns` items, to one after another.
+template <class Item>
+void collect_rows(const char* from, int64_t row_stride, int64_t stride, int64_t rows, int64_t columns, Item* to) {
+  constexpr int64_t size = sizeof(Item);
+  for (int64_t row = 0; row < rows; ++row, from += row_stride, to += columns) {
+    int64_t i = 0;
+    if (stride == size && columns >= 16) {
+      std::memcpy(to, from, size_t(columns * size));
+      continue;
+    }
+    if constexpr (size >= 4) {
+      if (stride == 2 * size) i = collect_pairs(from, columns, to);
+    }
+    for (; i + 4 <= columns; i += 4) {
+      const char* const here = from + i * stride;
+      const Item items[] = {item_at<Item>(here), item_at<Item>(here + stride), item_at<Item>(here + 2 * stride), item_at<Item>(here + 3 * stride)};
+      std::memcpy(to + i, items, sizeof items);
+    }
+    for (; i < columns; ++i) to[i] = item_at<Item>(from + i * stride);
+  }
+}
+
+// The same of a matrix whose columns are dense, in squares; its rows go `pitch` items apart.
+template <class Item>
+void collect_columns(const char* from, int64_t stride, int64_t rows, int64_t columns, Item* to, int64_t pitch) {
+  constexpr int64_t side = 16 / sizeof(Item), size = sizeof(Item);
+  int64_t done_rows = 0, done_columns = 0;
+  if constexpr (side <= 4) {
+    done_rows = rows - rows % side;
+    done_columns = columns - columns % side;
+    for (int64_t c = 0; c < done_columns; c += side) {
+      const char* const column = from + c * stride;
+      for (int64_t r = 0; r < done_rows; r += side) {
+        const char* const square = column + r * size;
+        Item* const out = to + r * pitch + c;
+        if constexpr (side == 4) {
+          const Four a = item_at<Four>(square), b = item_at<Four>(square + stride), d = item_at<Four>(square + 2 * stride),
+                     e = item_at<Four>(square + 3 * stride);
+          const Four ab_low = EXTENSOR_PICK(a, b, Four, 0, 4, 1, 5), ab_high = EXTENSOR_PICK(a, b, Four, 2, 6, 3, 7);
+          const Four de_low = EXTENSOR_PICK(d, e, Four, 0, 4, 1, 5), de_high = EXTENSOR_PICK(d, e, Four, 2, 6, 3, 7);
+          const Four lines[] = {EXTENSOR_PICK(ab_low, de_low, Four, 0, 1, 4, 5), EXTENSOR_PICK(ab_low, de_low, Four, 2, 3, 6, 7),
+                                EXTENSOR_PICK(ab_high, de_high, Four, 0, 1, 4, 5), EXTENSOR_PICK(ab_high, de_high, Four, 2, 3, 6, 7)};
+          for (int line = 0; line < 4; ++line) std::memcpy(out + line * pitch, &lines[line], 16);
+        } else {
+          const Two a = item_at<Two>(square), b = item_at<Two>(square + stride);
+          const Two lines[] = {EXTENSOR_PICK(a, b, Two, 0, 2), EXTENSOR_PICK(a, b, Two, 1, 3)};
+          for (int line = 0; line < 2; ++line) std::memcpy(out + line * pitch, &lines[line], 16);
+        }
+      }
+    }
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = r < done_rows ? done_columns : 0; c < columns; ++c) to[r * pitch + c] = item_at<Item>(from + c * stride + r * size);
+  }
+}
+#undef EXTENSOR_PICK
+
+// Calls `function` with a null pointer to the type of items of `size` bytes.
+template <class Function>
+void for_item_size(int64_t size, Function&& function) {
+  if (size == 4) function(static_cast<uint32_t*>(nullptr));
+  else if (size == 8) function(static_cast<uint64_t*>(nullptr));
+  else if (size == 2) function(static_cast<uint16_t*>(nullptr));
+  else function(static_cast<uint8_t*>(nullptr));
+}
+
+}  // namespace extensor
