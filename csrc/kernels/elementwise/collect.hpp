@@ -73,6 +73,9 @@ void collect_columns(const char* from, int64_t stride, int64_t rows, int64_t col
     done_columns = columns - columns % side;
     for (int64_t c = 0; c < done_columns; c += side) {
       const char* const column = from + c * stride;
+      // Columns far apart are no pattern that the processor would see.
+      for (int64_t ahead = 16; ahead < 16 + side; ++ahead)
+        for (int64_t line = 0; line < rows * size; line += 64) __builtin_prefetch(column + ahead * stride + line);
       for (int64_t r = 0; r < done_rows; r += side) {
         const char* const square = column + r * size;
         Item* const out = to + r * pitch + c;

@@ -18,9 +18,9 @@ constexpr int64_t block = 512;
 // Shorter rows are collected into blocks first, at about this cost per element and input.
 constexpr int64_t direct_row = 64;
 constexpr double gather_ns = 0.5;
-// Inputs that are dense along another axis than the result are collected in tiles: as many rows of it as elements fill
-// a line of the cache, so that each is read once.
-constexpr int64_t tile_rows = 16, tile_columns = 128;
+// Inputs that are dense along another axis than the result are collected in tiles: rows enough to read whole lines of
+// the cache (and more than one from a page), but not more than stay in it.
+constexpr int64_t tile_rows = 32, tile_bytes = 1024;
 
 const ElementwiseTable& table() {
   static const ElementwiseTable& active = EXTENSOR_SELECT(elementwise_table)();
@@ -257,7 +257,7 @@ void run_gathered(const Call& call, const Layout& layout, int64_t begin, int64_t
 // An axis before the last along which an input is dense that is not dense along the last; -1 if there is none.
 int tiled_axis(const Call& call, const Layout& layout) {
   const int last = layout.ndim - 1;
-  if (layout.shape[last] < tile_columns / 4) return -1;
+  if (layout.shape[last] < direct_row / 2) return -1;
   for (int i = 0; i < call.kernel.inputs; ++i) {
     const int64_t size = call.input_size(i), stride = layout.strides[i][last];
     if (stride == 0 || stride == size) continue;
@@ -269,9 +269,10 @@ int tiled_axis(const Call& call, const Layout& layout) {
 
 // Bands of rows along `axis`, each over the whole of the last axis; bands [begin, end) of all there are.
 void run_tiles(const Call& call, const Layout& layout, int axis, int64_t begin, int64_t end, const Run& whole) {
-  alignas(64) char staged[max_elementwise_inputs][tile_rows * tile_columns * 8];
+  alignas(64) char staged[max_elementwise_inputs][tile_rows * tile_bytes];
   const int last = layout.ndim - 1;
   const int64_t columns = layout.shape[last], bands = (layout.shape[axis] + tile_rows - 1) / tile_rows;
+  const int64_t tile_columns = tile_bytes / int64_t(item_size(call.dtype));
   int64_t out_strides[max_elementwise_dims];
   for (int64_t a = last, next = call.output_size(); a >= 0; next *= layout.shape[a--]) out_strides[a] = next;
 
