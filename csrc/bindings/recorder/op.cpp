@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "bindings/arguments.hpp"
 #include "bindings/elementwise.hpp"
 #include "bindings/recorder/attributes.hpp"
 #include "bindings/recorder/objects.hpp"
@@ -210,6 +211,11 @@ PyObject* call_directly(Op* op, PyObject* const* args, Py_ssize_t count, PyObjec
   for (Py_ssize_t i = 0; i < op->tensor_count; ++i) {
     if (PyTuple_GET_ITEM(op->plain, i) == reinterpret_cast<PyObject*>(&PyTuple_Type)) {  // a shape between tensors
       if (given[i] == nullptr || !is_ints(given[i])) return nullptr;
+      values[i] = given[i];
+      continue;
+    }
+    if (PyTuple_GET_ITEM(op->plain, i) == reinterpret_cast<PyObject*>(&PySlice_Type)) {  // what stands between brackets
+      if (given[i] == nullptr || !is_view_key(given[i])) return nullptr;
       values[i] = given[i];
       continue;
     }
