@@ -222,29 +222,6 @@ PyObject* call_elementwise(PyObject* self, PyObject* const* args, Py_ssize_t cou
   return run_kernel(kernel, args, args + kernel.inputs);
 }
 
-// gelu(x, approximate) and its backward: the last argument chooses the formula.
-struct GeluKernels {
-  const ElementwiseKernel *exact, *approximate;
-};
-
-PyObject* call_gelu(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  const GeluKernels& kernels = *kernel_context<GeluKernels>(self);
-  if (count != kernels.exact->inputs + 1 || !PyBool_Check(args[count - 1])) return not_covered();
-  return run_kernel(args[count - 1] == Py_True ? *kernels.approximate : *kernels.exact, args, nullptr);
-}
-
-// Backward of two operands: f_backward(g, a, b, *attributes, needs) -> (grad_a, grad_b). One of three
-// kernels by what is needed, each with the arguments it takes; none where there is nothing to compute.
-struct Choice {
-  const ElementwiseKernel* kernel;
-  int arguments[3];
-};
-struct TwoGradients {
-  int arguments;                // before the attributes
-  int shape_arguments[2];       // the argument whose shape the gradient has
-  Choice both, only_a, only_b;
-};
-
 bool has_shape(PyObject* value, PyArrayObject* like) {
   const int ndim = PyArray_NDIM(like);
   if (PyArray_Check(value)) {
@@ -260,6 +237,36 @@ bool has_shape(PyObject* value, PyArrayObject* like) {
   }
   return true;
 }
+
+// gelu(x, approximate) and its backward: the last argument chooses the formula.
+struct GeluKernels {
+  const ElementwiseKernel *exact, *approximate;
+};
+
+// Arrays of one shape.
+bool are_alike(PyObject* const* args, Py_ssize_t count) {
+  for (Py_ssize_t i = 0; i < count; ++i)
+    if (!PyArray_Check(args[i]) || !has_shape(args[i], reinterpret_cast<PyArrayObject*>(args[0]))) return false;
+  return true;
+}
+
+PyObject* call_gelu(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  const GeluKernels& kernels = *kernel_context<GeluKernels>(self);
+  if (count != kernels.exact->inputs + 1 || !PyBool_Check(args[count - 1]) || !are_alike(args, count - 1)) return not_covered();
+  return run_kernel(args[count - 1] == Py_True ? *kernels.approximate : *kernels.exact, args, nullptr);
+}
+
+// Backward of two operands: f_backward(g, a, b, *attributes, needs) -> (grad_a, grad_b). One of three
+// kernels by what is needed, each with the arguments it takes; none where there is nothing to compute.
+struct Choice {
+  const ElementwiseKernel* kernel;
+  int arguments[3];
+};
+struct TwoGradients {
+  int arguments;                // before the attributes
+  int shape_arguments[2];       // the argument whose shape the gradient has
+  Choice both, only_a, only_b;
+};
 
 PyObject* call_two_gradients(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const TwoGradients& family = *kernel_context<TwoGradients>(self);
