@@ -196,7 +196,12 @@ def test_where(dtype: Any) -> None:
     rng = np.random.default_rng(0)
     a, b, g = (rng.normal(size=(7, 13)).astype(dtype) for _ in range(3))
     a[0, 0] = np.nan
-    for condition in (rng.random((7, 13)) < 0.5, rng.random(13) < 0.5, rng.random((7, 1)) < 0.5):
+    for condition in (
+        rng.random((7, 13)) < 0.5,
+        rng.random(13) < 0.5,
+        rng.random((7, 1)) < 0.5,
+        (rng.random((13, 7)) < 0.5).T,
+    ):
         np.testing.assert_array_equal(NATIVE["where"](condition, a, b), np.where(condition, a, b))
         np.testing.assert_array_equal(NATIVE["where"](condition, a, 2.5), np.where(condition, a, dtype(2.5)))
         for needs in [BOTH, *NEEDS]:
@@ -224,6 +229,10 @@ def layouts(dtype: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         (make(4, 130)[:, 1:], make(129)), (np.broadcast_to(make(6), (9, 6)), make(9, 6)),
         (np.array(3.5, dtype), make(11)), (np.array(3.5, dtype), np.array(-1.25, dtype)), (make(0, 4), make(4)), (make(3, 0), make(3, 1)),
         (make(1, 1, 8), make(8)), (make(2, 1, 2, 1, 2, 1, 33), make(2, 1, 2, 1, 1)),
+        (make(45, 600), make(600, 45).T), (make(600, 45).T, make(600)), (make(3, 40, 70), make(70, 40, 3).T),
+        (make(2, 5, 33, 34), make(2, 33, 34, 5).transpose(0, 3, 1, 2)), (make(50, 90), make(90, 100).T[::2]),
+        (make(1300)[::2], make(650)), (make(40, 101)[:, ::2], make(51)), (make(40, 101)[:, 1::2], make(40, 1)),
+        (make(7, 200)[:, ::-3], make(7, 67)), (make(900, 7), make(7)), (make(30, 3, 7), make(3, 1)), (make(5, 300, 3), make(1, 300, 1)),
     ]  # fmt: skip
 
 
@@ -243,6 +252,15 @@ def test_layouts(case: int, dtype: Any) -> None:
     np.testing.assert_array_equal(
         NATIVE["prelu"](a, b), np.where(a > 0, a, a.astype(wide) * b.astype(wide)).astype(dtype)
     )
+
+
+@each_dtype
+def test_where_of_a_transposed_condition(dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.normal(size=(50, 70)).astype(dtype) for _ in range(2))
+    condition = (rng.random((70, 50)) < 0.5).T
+    np.testing.assert_array_equal(NATIVE["where"](condition, a, b), np.where(condition, a, b))
+    np.testing.assert_array_equal(NATIVE["where"](condition, a, b[0]), np.where(condition, a, b[0]))
 
 
 def test_results_have_the_layout_of_their_inputs_where_these_agree() -> None:
@@ -319,7 +337,7 @@ HALF_VALUES = np.arange(1 << 16, dtype=np.uint32).astype(np.uint16)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, bfloat16], ids=["float16", "bfloat16"])
-@pytest.mark.parametrize("name", ["negate", "square", "exp", "tanh", "relu"])
+@pytest.mark.parametrize("name", ["negate", "square", "exp", "tanh", "relu", "abs", "reciprocal"])
 def test_every_half_number(name: str, dtype: Any) -> None:
     x = HALF_VALUES.view(dtype)
     with np.errstate(all="ignore"):
