@@ -72,6 +72,19 @@ inline bool read_shape(PyObject* tuple, int& ndim, npy_intp* shape) {
   return true;
 }
 
+// Whether two shapes are stretched to that of `whole`, by the rules of broadcasting.
+inline bool stretch_to(int ndim_a, const npy_intp* a, int ndim_b, const npy_intp* b, PyArrayObject* whole) {
+  const int ndim = PyArray_NDIM(whole);
+  if (ndim_a > ndim || ndim_b > ndim || (ndim_a < ndim && ndim_b < ndim)) return false;
+  for (int axis = 0; axis < ndim; ++axis) {
+    const npy_intp length_a = axis < ndim - ndim_a ? 1 : a[axis - (ndim - ndim_a)];
+    const npy_intp length_b = axis < ndim - ndim_b ? 1 : b[axis - (ndim - ndim_b)];
+    if (length_a != length_b && length_a != 1 && length_b != 1) return false;
+    if (PyArray_DIM(whole, axis) != (length_a == 1 ? length_b : length_a)) return false;
+  }
+  return true;
+}
+
 // One whole number for both directions, or one for each.
 inline bool read_pair(PyObject* object, int64_t* pair) {
   if (PyLong_CheckExact(object)) {

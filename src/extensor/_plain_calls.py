@@ -10,6 +10,7 @@ entry                what the argument is
 ``None``             a tensor with a gradient that may be left out
 ``ExTensor``         in a backward: a tensor that may be left out
 ``INTS``             between tensors or right after them: an int, or a tuple of ints
+``OPERAND``          in a backward: a tensor, or a number
 ``KEY``              right after the tensors: what stands between brackets and gives a view
 ``SHAPE``            after the tensors: a tuple of ints
 ``SHAPE_OF``         in a backward, after the tensors: a tensor of which only the shape counts, or
@@ -42,13 +43,13 @@ except ModuleNotFoundError:
     from ._pure import ALL_AXES, ANY_INTS, ANY_NUMBER, FLAT_AXIS, LAST_AXIS, ONES, ZEROS
 
 __all__ = [
-    "ALL_AXES", "ANY_INTS", "ANY_NUMBER", "FLAT_AXIS", "INTS", "KEY", "LAST_AXIS", "ONES", "SHAPE", "SHAPE_OF", "ZEROS",
+    "ALL_AXES", "ANY_INTS", "ANY_NUMBER", "FLAT_AXIS", "INTS", "KEY", "LAST_AXIS", "ONES", "OPERAND", "SHAPE", "SHAPE_OF", "ZEROS",
     "run_backward_natively", "run_natively", "run_undifferentiated_natively",
 ]  # fmt: skip
 
-INTS, KEY, SHAPE, SHAPE_OF = "ints", "key", "shape", "shape of"
+INTS, KEY, OPERAND, SHAPE, SHAPE_OF = "ints", "key", "operand", "shape", "shape of"
 # The native side tells these apart by where they stand, and in what kind of function.
-_NATIVE_ENTRIES = {INTS: tuple, KEY: slice, SHAPE: tuple, SHAPE_OF: tuple, ExTensor: None}
+_NATIVE_ENTRIES = {INTS: tuple, KEY: slice, OPERAND: float, SHAPE: tuple, SHAPE_OF: tuple, ExTensor: None}
 
 
 def run_natively(op: Any, rule: Rule) -> None:
@@ -118,7 +119,9 @@ def _run_directly(op: Any, records: bool, kept: Any, targets: Any, names: Any, r
     native = NATIVE.get(op.__name__)
     if native is not None:
         required = sum(1 for _ in itertools.takewhile(lambda entry: entry is ..., op.plain))
-        optional = [i + 1 for i, entry in enumerate(op.plain) if entry is ExTensor or entry in (INTS, KEY)]
+        optional = [
+            i + 1 for i, entry in enumerate(op.plain) if entry is ExTensor or entry in (INTS, KEY, OPERAND)
+        ]
         tensors = max(required, *(t + 1 for t in targets), *optional) if targets or optional else required
         plain = tuple(_NATIVE_ENTRIES.get(entry, entry) for entry in op.plain)
         op.run_directly(native, records, kept, targets, plain, names, tensors, results)

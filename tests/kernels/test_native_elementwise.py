@@ -183,12 +183,76 @@ def test_only_the_gradients_that_are_needed(row: Row, needs: tuple[bool, bool]) 
             np.testing.assert_array_equal(g, b)
 
 
-def test_gradients_that_need_a_sum_are_left_to_the_reference() -> None:
-    g, a, b = np.ones((4, 3), np.float32), np.ones((4, 3), np.float32), np.ones(3, np.float32)
-    assert NATIVE["multiply_backward"](g, a, b, BOTH) is NotImplemented
-    grad_a, none = NATIVE["multiply_backward"](g, a, b, (True, False))
-    np.testing.assert_array_equal(grad_a, g)
-    assert none is None
+STRETCHED = [
+    ((4, 3), (3,)),
+    ((3,), (4, 3)),
+    ((5, 1), (5, 6)),
+    ((5, 1), (1, 6)),
+    ((2, 3, 4, 5), (3, 1, 1)),
+    ((7,), ()),
+    ((1, 1), (1,)),
+]
+
+
+@each_dtype
+@pytest.mark.parametrize("shapes", STRETCHED, ids=str)
+@pytest.mark.parametrize(
+    "name", ["multiply_backward", "divide_backward", "power_backward", "maximum_backward"]
+)
+def test_gradients_that_need_a_sum(name: str, shapes: Any, dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.uniform(0.5, 2, shape).astype(dtype) for shape in shapes)
+    g = rng.normal(size=np.broadcast_shapes(*shapes)).astype(dtype)
+    guard = () if name in ("multiply_backward", "maximum_backward") else (EPS,)
+    for needs in (BOTH, *NEEDS):
+        got = NATIVE[name](g, a, b, *guard, needs)
+        want = reference(name, *(v.astype(np.float64) for v in (g, a, b)), *guard, needs)
+        for x, y in zip(got, want, strict=True):
+            assert (x is None) == (y is None)
+            if x is not None:
+                assert (x.dtype, x.shape) == (g.dtype, y.shape)
+                np.testing.assert_allclose(x, y, 1e-5 if dtype == np.float32 else 1e-13, 1e-6)
+
+
+def test_gradients_whose_shapes_do_not_fit_are_left_to_the_reference() -> None:
+    def of(*shape: int) -> np.ndarray:
+        return np.ones(shape, np.float32)
+
+    backward = NATIVE["multiply_backward"]
+    assert backward(of(4, 3), of(3), of(3), BOTH) is NotImplemented
+    assert backward(of(3), of(4, 3), of(3), (False, True)) is NotImplemented
+    assert backward(of(4, 3), of(4, 3), of(2), (True, False)) is NotImplemented
+    assert backward(of(3), of(3), of(3).astype(np.float64), (True, False)) is NotImplemented
+    assert backward(of(3), of(3), 2.0, BOTH) is NotImplemented  # a number has no gradient
+    assert (
+        backward(of(4, 3).astype(np.float16), of(4, 3).astype(np.float16), of(3).astype(np.float16), BOTH)
+        is NotImplemented
+    )
+    assert NATIVE["divide_backward"](of(3), of(3), of(3), -1.0, BOTH) is NotImplemented
+    assert NATIVE["add_backward"](of(3), (4, 3), (3,), BOTH) is NotImplemented
+    assert NATIVE["add_backward"](np.ones(3, int), (3,), (3,), BOTH) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16], ids=["float32", "float64", "float16"])
+@pytest.mark.parametrize("shapes", STRETCHED, ids=str)
+@pytest.mark.parametrize("name", ["add_backward", "subtract_backward"])
+def test_gradients_of_sums_and_differences(name: str, shapes: Any, dtype: Any) -> None:
+    g = np.random.default_rng(0).integers(-4, 5, np.broadcast_shapes(*shapes)).astype(dtype)
+    for needs in (BOTH, *NEEDS):
+        got, want = NATIVE[name](g, *shapes, needs), reference(name, g, *shapes, needs)
+        for x, y in zip(got, want, strict=True):
+            assert (x is None) == (y is None)
+            if x is not None:
+                assert (x.dtype, x.shape) == (g.dtype, y.shape)
+                np.testing.assert_array_equal(x, y)
+
+
+def test_without_a_guard_the_usual_one_counts() -> None:
+    for dtype in (np.float32, np.float16):
+        g, a, b = (np.array([v], dtype) for v in (1.0, 1.0, 0.0))
+        usual = 1e-4 if dtype == np.float16 else 1e-10
+        got, want = (NATIVE["divide_backward"](g, a, b, eps, (True, False))[0] for eps in (None, usual))
+        np.testing.assert_array_equal(got, want)
 
 
 @each_dtype

@@ -219,6 +219,11 @@ PyObject* call_directly(Op* op, PyObject* const* args, Py_ssize_t count, PyObjec
       values[i] = given[i];
       continue;
     }
+    const bool may_be_number = PyTuple_GET_ITEM(op->plain, i) == reinterpret_cast<PyObject*>(&PyFloat_Type);
+    if (may_be_number && given[i] != nullptr && (PyFloat_CheckExact(given[i]) || PyLong_CheckExact(given[i]))) {
+      values[i] = given[i];
+      continue;
+    }
     if (given[i] == nullptr || given[i] == Py_None) {
       if (PyTuple_GET_ITEM(op->plain, i) != Py_None) return nullptr;  // a tensor that must be given
       values[i] = Py_None;

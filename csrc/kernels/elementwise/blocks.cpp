@@ -159,7 +159,7 @@ struct Block<T, S, formula, masks, unroll, std::integer_sequence<int, input...>,
     int64_t i = 0;
     // Stores that straddle cache lines are slow: a long block first runs up to a boundary.
     const int64_t lead = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to.out[0]) % (lanes * item)) / item;
-    if (!Outputs<Result>::is_mask && n >= 32 * lanes && lead > 0) {
+    if (!Outputs<Result>::is_mask && n >= 64 * lanes && lead > 0) {
       const Block copy = block;
       run_part(copy, constants, 0, lead, Targets(to));
       (block.At<input>::skip(lead), ...);

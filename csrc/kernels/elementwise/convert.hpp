@@ -113,18 +113,26 @@ constexpr bool converts_vectors = false;
 
 inline void widen_bfloat16(const void* from, float* to, int64_t n) {
   const uint16_t* halves = static_cast<const uint16_t*>(from);
-  for (int64_t i = 0; i < n; ++i) to[i] = widen_bfloat16_bits(halves[i]);
+  int64_t i = 0;
+#if defined(__AVX2__) && defined(__F16C__)
+  for (; i + Floats::lanes <= n; i += Floats::lanes) store(to + i, load_widened(static_cast<const BFloat16*>(from) + i));
+#endif
+  for (; i < n; ++i) to[i] = widen_bfloat16_bits(halves[i]);
 }
 
 inline void narrow_bfloat16(const float* from, void* to, int64_t n) {
   uint16_t* halves = static_cast<uint16_t*>(to);
-  for (int64_t i = 0; i < n; ++i) halves[i] = narrow_bfloat16_bits(from[i]);
+  int64_t i = 0;
+#if defined(__AVX2__) && defined(__F16C__)
+  for (; i + Floats::lanes <= n; i += Floats::lanes) store_narrowed(static_cast<BFloat16*>(to) + i, load(from + i));
+#endif
+  for (; i < n; ++i) halves[i] = narrow_bfloat16_bits(from[i]);
 }
 
 inline void widen_float16(const void* from, float* to, int64_t n) {
   const uint16_t* halves = static_cast<const uint16_t*>(from);
   int64_t i = 0;
-#ifdef __F16C__
+#if defined(__AVX2__) && defined(__F16C__)
   for (; i + Floats::lanes <= n; i += Floats::lanes) store(to + i, load_widened(static_cast<const Float16*>(from) + i));
 #endif
   for (; i < n; ++i) to[i] = widen_float16_bits(halves[i]);
@@ -133,7 +141,7 @@ inline void widen_float16(const void* from, float* to, int64_t n) {
 inline void narrow_float16(const float* from, void* to, int64_t n) {
   uint16_t* halves = static_cast<uint16_t*>(to);
   int64_t i = 0;
-#ifdef __F16C__
+#if defined(__AVX2__) && defined(__F16C__)
   for (; i + Floats::lanes <= n; i += Floats::lanes) store_narrowed(static_cast<Float16*>(to) + i, load(from + i));
 #endif
   for (; i < n; ++i) halves[i] = narrow_float16_bits(from[i]);
