@@ -6,6 +6,7 @@
 
 namespace extensor {
 
+typedef uint16_t Eight __attribute__((vector_size(16)));
 typedef uint32_t Four __attribute__((vector_size(16)));
 typedef uint64_t Two __attribute__((vector_size(16)));
 
@@ -51,6 +52,15 @@ void collect_rows(const char* from, int64_t row_stride, int64_t stride, int64_t 
       std::memcpy(to, from, size_t(columns * size));
       continue;
     }
+    if (stride == 0) {
+      const Item item = item_at<Item>(from);
+      for (; i + 8 <= columns; i += 8) {
+        const Item items[] = {item, item, item, item, item, item, item, item};
+        std::memcpy(to + i, items, sizeof items);
+      }
+      for (; i < columns; ++i) to[i] = item;
+      continue;
+    }
     if constexpr (size >= 4) {
       if (stride == 2 * size) i = collect_pairs(from, columns, to);
     }
@@ -63,12 +73,31 @@ void collect_rows(const char* from, int64_t row_stride, int64_t stride, int64_t 
   }
 }
 
+// The items of two vectors in turn: the first halves, the second halves.
+inline void interleave(Eight a, Eight b, Eight& low, Eight& high) {
+  low = EXTENSOR_PICK(a, b, Eight, 0, 8, 1, 9, 2, 10, 3, 11);
+  high = EXTENSOR_PICK(a, b, Eight, 4, 12, 5, 13, 6, 14, 7, 15);
+}
+inline void interleave(Four a, Four b, Four& low, Four& high) {
+  low = EXTENSOR_PICK(a, b, Four, 0, 4, 1, 5);
+  high = EXTENSOR_PICK(a, b, Four, 2, 6, 3, 7);
+}
+inline void interleave(Two a, Two b, Two& low, Two& high) {
+  low = EXTENSOR_PICK(a, b, Two, 0, 2);
+  high = EXTENSOR_PICK(a, b, Two, 1, 3);
+}
+template <class Item> struct vector_of { using type = Item; };
+template <> struct vector_of<uint16_t> { using type = Eight; };
+template <> struct vector_of<uint32_t> { using type = Four; };
+template <> struct vector_of<uint64_t> { using type = Two; };
+
 // The same of a matrix whose columns are dense, in squares; its rows go `pitch` items apart.
 template <class Item>
 void collect_columns(const char* from, int64_t stride, int64_t rows, int64_t columns, Item* to, int64_t pitch) {
-  constexpr int64_t side = 16 / sizeof(Item), size = sizeof(Item);
+  using Vector = typename vector_of<Item>::type;
+  constexpr int64_t side = sizeof(Vector) / sizeof(Item), size = sizeof(Item);
   int64_t done_rows = 0, done_columns = 0;
-  if constexpr (side <= 4) {
+  if constexpr (side > 1) {
     done_rows = rows - rows % side;
     done_columns = columns - columns % side;
     for (int64_t c = 0; c < done_columns; c += side) {
@@ -77,21 +106,14 @@ void collect_columns(const char* from, int64_t stride, int64_t rows, int64_t col
       for (int64_t ahead = 16; ahead < 16 + side; ++ahead)
         for (int64_t line = 0; line < rows * size; line += 64) __builtin_prefetch(column + ahead * stride + line);
       for (int64_t r = 0; r < done_rows; r += side) {
-        const char* const square = column + r * size;
-        Item* const out = to + r * pitch + c;
-        if constexpr (side == 4) {
-          const Four a = item_at<Four>(square), b = item_at<Four>(square + stride), d = item_at<Four>(square + 2 * stride),
-                     e = item_at<Four>(square + 3 * stride);
-          const Four ab_low = EXTENSOR_PICK(a, b, Four, 0, 4, 1, 5), ab_high = EXTENSOR_PICK(a, b, Four, 2, 6, 3, 7);
-          const Four de_low = EXTENSOR_PICK(d, e, Four, 0, 4, 1, 5), de_high = EXTENSOR_PICK(d, e, Four, 2, 6, 3, 7);
-          const Four lines[] = {EXTENSOR_PICK(ab_low, de_low, Four, 0, 1, 4, 5), EXTENSOR_PICK(ab_low, de_low, Four, 2, 3, 6, 7),
-                                EXTENSOR_PICK(ab_high, de_high, Four, 0, 1, 4, 5), EXTENSOR_PICK(ab_high, de_high, Four, 2, 3, 6, 7)};
-          for (int line = 0; line < 4; ++line) std::memcpy(out + line * pitch, &lines[line], 16);
-        } else {
-          const Two a = item_at<Two>(square), b = item_at<Two>(square + stride);
-          const Two lines[] = {EXTENSOR_PICK(a, b, Two, 0, 2), EXTENSOR_PICK(a, b, Two, 1, 3)};
-          for (int line = 0; line < 2; ++line) std::memcpy(out + line * pitch, &lines[line], 16);
+        Vector lines[side], mixed[side];
+        for (int i = 0; i < side; ++i) lines[i] = item_at<Vector>(column + i * stride + r * size);
+        // Each round doubles how far apart neighbours of a column end up.
+        for (int round = 1; round < side; round *= 2) {
+          for (int i = 0; i < side / 2; ++i) interleave(lines[i], lines[i + side / 2], mixed[2 * i], mixed[2 * i + 1]);
+          for (int i = 0; i < side; ++i) lines[i] = mixed[i];
         }
+        for (int i = 0; i < side; ++i) std::memcpy(to + (r + i) * pitch + c, &lines[i], sizeof(Vector));
       }
     }
   }
