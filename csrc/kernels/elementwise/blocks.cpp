@@ -148,14 +148,23 @@ struct Block<T, S, formula, masks, unroll, std::integer_sequence<int, input...>,
     }
   }
 
-  static void run(int64_t n, const void* const* in, const int64_t* steps, void* const* out, const double* scalars) {
-    Block block;
-    Sames sames;
-    (block.At<input>::open(in[input], steps[input], sames), ...);
+  static void run(int64_t n, const void* const* in, const int64_t* steps, void* const* out, const double* scalars,
+                  int64_t rows, const int64_t* row_strides) {
     const Vec<T> constants[sizeof...(scalar) + 1] = {Vec<T>(scalars[scalar])..., Vec<T>(0.0)};
-    Targets to;
-    for (int i = 0; i < Outputs<Result>::count; ++i) to.out[i] = static_cast<char*>(out[i]);
+    for (int64_t row = 0;;) {
+      Block block;
+      Sames sames;
+      (block.At<input>::open(static_cast<const char*>(in[input]) + (row == 0 ? 0 : row * row_strides[input]), steps[input], sames), ...);
+      Targets to;
+      const int64_t down = row == 0 ? 0 : row * row_strides[sizeof...(input)];
+      for (int i = 0; i < Outputs<Result>::count; ++i) to.out[i] = static_cast<char*>(out[i]) + down;
+      run_row(n, block, constants, to);
+      if (++row == rows) return;
+    }
+  }
 
+  static EXTENSOR_INLINE void run_row(int64_t n, Block& block, const Vec<T>* constants, const Targets& to) {
+    (void)constants;
     int64_t i = 0;
     // Stores that straddle cache lines are slow: a long block first runs up to a boundary.
     const int64_t lead = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to.out[0]) % (lanes * item)) / item;

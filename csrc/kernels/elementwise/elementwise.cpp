@@ -15,8 +15,10 @@ namespace {
 // Elements that are staged at a time in buffers on the stack: few enough for all of them to stay in
 // the first level cache.
 constexpr int64_t block = 512;
-// Shorter rows are collected into blocks first, at about this cost per element and input.
-constexpr int64_t direct_row = 64;
+// Shorter rows are collected into blocks first, at about this cost per element and input; of formulas so short that
+// the collecting would cost more than the lanes it fills, only much shorter ones.
+constexpr int64_t direct_row = 64, direct_short_row = 12;
+constexpr double short_formula_ns = 0.2;
 constexpr double gather_ns = 0.5;
 // Inputs that are dense along another axis than the result are collected in tiles: rows enough to read whole lines of
 // the cache (and more than one from a page), but not more than stay in it.
@@ -52,12 +54,13 @@ struct Call {
   }
 };
 
-void run_function(BlockFunction function, const Call& call, int64_t n, const Run& run) {
-  function(n, reinterpret_cast<const void* const*>(run.in), run.steps, reinterpret_cast<void* const*>(run.out), call.scalars);
+void run_function(BlockFunction function, const Call& call, int64_t n, const Run& run, int64_t rows = 1, const int64_t* row_strides = nullptr) {
+  function(n, reinterpret_cast<const void* const*>(run.in), run.steps, reinterpret_cast<void* const*>(run.out), call.scalars,
+           rows, row_strides);
 }
 
-void call_block(const Call& call, int64_t n, const Run& run) {
-  run_function(call.dtype == DType::float64 ? call.kernel.float64 : call.kernel.float32, call, n, run);
+void call_block(const Call& call, int64_t n, const Run& run, int64_t rows = 1, const int64_t* row_strides = nullptr) {
+  run_function(call.dtype == DType::float64 ? call.kernel.float64 : call.kernel.float32, call, n, run, rows, row_strides);
 }
 
 // float16 and bfloat16: converted to float32, computed, rounded once.
@@ -99,6 +102,16 @@ void run_half(const Call& call, int64_t n, const Run& run) {
 void run_direct(const Call& call, int64_t n, const Run& run) {
   if (call.is_half()) run_half(call, n, run);
   else call_block(call, n, run);
+}
+
+// Several rows of n elements; the strides are those of the inputs, then that of the outputs.
+void run_direct_rows(const Call& call, int64_t n, Run run, int64_t rows, const int64_t* row_strides) {
+  if (!call.is_half()) return call_block(call, n, run, rows, row_strides);
+  for (int64_t row = 0; row < rows; ++row) {
+    run_half(call, n, run);
+    for (int i = 0; i < call.kernel.inputs; ++i) run.in[i] += row_strides[i];
+    for (int i = 0; i < call.kernel.outputs; ++i) run.out[i] += row_strides[call.kernel.inputs];
+  }
 }
 
 Run advanced(const Call& call, const Run& run, int64_t elements) {
@@ -173,18 +186,28 @@ class Rows {
   int64_t at_[max_elementwise_dims];
 };
 
-// Elements [begin, end) of the result, row by row; every row is one run.
+// Elements [begin, end) of the result, row by row.
 void run_rows(const Call& call, const Layout& layout, int64_t begin, int64_t end, Run part) {
   const Run origin = part;
+  const int last = layout.ndim - 1, inputs = call.kernel.inputs;
+  const int64_t length = layout.shape[last];
   Rows rows(layout, begin);
-  for (int i = 0; i < call.kernel.inputs; ++i) part.steps[i] = layout.strides[i][layout.ndim - 1] == 0 ? 0 : 1;
+  int64_t row_strides[max_elementwise_inputs + 1];
+  for (int i = 0; i < inputs; ++i) {
+    part.steps[i] = layout.strides[i][last] == 0 ? 0 : 1;
+    row_strides[i] = layout.strides[i][last - 1];
+  }
+  row_strides[inputs] = length * call.output_size();
   for (int64_t left = end - begin; left > 0;) {
+    // The rest of a row, or all whole rows up to the end of the axis before it.
     const int64_t count = std::min(left, rows.left_in_row());
-    for (int i = 0; i < call.kernel.inputs; ++i) part.in[i] = origin.in[i] + rows.offset(i);
-    run_direct(call, count, part);
-    for (int i = 0; i < call.kernel.outputs; ++i) part.out[i] += count * call.output_size();
+    const int64_t whole = count == length ? std::min(left / length, rows.rows_left()) : 1;
+    for (int i = 0; i < inputs; ++i) part.in[i] = origin.in[i] + rows.offset(i);
+    run_direct_rows(call, count, part, whole, row_strides);
+    for (int i = 0; i < call.kernel.outputs; ++i) part.out[i] += whole * count * call.output_size();
+    rows.advance_rows(whole - 1);
     rows.advance(count);
-    left -= count;
+    left -= whole * count;
   }
 }
 
@@ -254,6 +277,15 @@ void run_gathered(const Call& call, const Layout& layout, int64_t begin, int64_t
   }
 }
 
+// Shorter rows are better collected.
+int64_t shortest_direct_row(const Call& call, const Layout& layout) {
+  if (call.kernel.cost_ns >= short_formula_ns || call.is_half()) return direct_row;
+  // What is collected once costs nothing.
+  for (int i = 0; i < call.kernel.inputs; ++i)
+    if (lie_of(layout, i, call.input_size(i)) == Lie::scattered) return direct_short_row;
+  return direct_row;
+}
+
 // An axis before the last along which an input is dense that is not dense along the last; -1 if there is none.
 int tiled_axis(const Call& call, const Layout& layout) {
   const int last = layout.ndim - 1;
@@ -294,7 +326,7 @@ void run_tiles(const Call& call, const Layout& layout, int axis, int64_t begin, 
     for (int64_t done = 0; done < columns; done += tile_columns) {
       const int64_t count = std::min(tile_columns, columns - done);
       Run tile = corner;
-      int64_t row_strides[max_elementwise_inputs];
+      int64_t row_strides[max_elementwise_inputs + 1];
       for (int i = 0; i < call.kernel.inputs; ++i) {
         const int64_t size = call.input_size(i), stride = layout.strides[i][last], row_stride = layout.strides[i][axis];
         const char* const from = corner.in[i] + done * stride;
@@ -310,12 +342,9 @@ void run_tiles(const Call& call, const Layout& layout, int axis, int64_t begin, 
         tile.in[i] = staged[i];
         row_strides[i] = count * size;
       }
-      for (int64_t row = 0; row < rows; ++row) {
-        Run run = tile;
-        for (int i = 0; i < call.kernel.inputs; ++i) run.in[i] += row * row_strides[i];
-        for (int i = 0; i < call.kernel.outputs; ++i) run.out[i] += row * out_strides[axis] + done * call.output_size();
-        run_direct(call, count, run);
-      }
+      row_strides[call.kernel.inputs] = out_strides[axis];
+      for (int i = 0; i < call.kernel.outputs; ++i) tile.out[i] += done * call.output_size();
+      run_direct_rows(call, count, tile, rows, row_strides);
     }
   }
 }
@@ -361,7 +390,7 @@ void run_elementwise_strided(const ElementwiseKernel& kernel, DType dtype, int n
   Run whole;
   for (int i = 0; i < kernel.inputs; ++i) whole.in[i] = static_cast<const char*>(in[i]);
   for (int i = 0; i < kernel.outputs; ++i) whole.out[i] = static_cast<char*>(out[i]);
-  const bool direct = layout.rows_are_direct && layout.shape[layout.ndim - 1] >= direct_row;
+  const bool direct = layout.rows_are_direct && layout.shape[layout.ndim - 1] >= shortest_direct_row(call, layout);
   const double cost = call.cost_ns() + (direct ? 0.0 : gather_ns * kernel.inputs);
   const int axis = direct ? -1 : tiled_axis(call, layout);
   if (axis >= 0) {

@@ -19,9 +19,10 @@ constexpr int max_elementwise_scalars = 12;
 constexpr int max_elementwise_dims = 32;
 
 // in[i] points to n elements if steps[i] is 1, to one element that stands for all if it is 0.
-// Outputs are contiguous and may coincide with an input of step 1.
+// Outputs are contiguous and may coincide with an input of step 1. Of all this there are `rows`; row_strides says by how
+// many bytes each input, and behind them the outputs, go on from row to row (nothing if there is one row).
 using BlockFunction = void (*)(int64_t n, const void* const* in, const int64_t* steps, void* const* out,
-                               const double* scalars);
+                               const double* scalars, int64_t rows, const int64_t* row_strides);
 
 struct ElementwiseKernel {
   const char* name;
