@@ -68,7 +68,7 @@ template <class T> EXTENSOR_INLINE void put_part(const Targets& to, int64_t at, 
 // A vector of an input whose one element stands for all. Apart from the addresses of the inputs: the compiler holds
 // those in registers only as long as nothing points at them.
 template <int index, class T, bool is_mask> struct Same {
-  std::conditional_t<is_mask, uint8_t, T> same[Vec<T>::lanes];
+  alignas(vector_bytes) std::conditional_t<is_mask, uint8_t, T> same[Vec<T>::lanes];
 };
 
 // Input number `index` of a block: a vector of elements at a time, or the same vector again and again. Its elements are
