@@ -34,6 +34,30 @@ inline long read_axis(PyObject* object, int end) {
   return axis >= 0 && axis < end ? axis : -1;
 }
 
+// An axis of `ndim`, counted from the front; -1 for anything else.
+inline long read_axis_from_either_end(PyObject* object, int ndim) {
+  if (!PyLong_CheckExact(object)) return -1;
+  int overflow;
+  const long axis = PyLong_AsLongAndOverflow(object, &overflow);
+  if (overflow != 0 || axis < -ndim || axis >= ndim) return -1;
+  return axis < 0 ? axis + ndim : axis;
+}
+
+// Whether what stands between brackets gives a view: whole numbers, slices of them, None and Ellipsis.
+inline bool is_view_key(PyObject* key) {
+  const auto is_end = [](PyObject* end) { return end == Py_None || PyLong_CheckExact(end); };
+  const auto is_part = [&](PyObject* part) {
+    if (PyLong_CheckExact(part) || part == Py_None || part == Py_Ellipsis) return true;
+    if (!PySlice_Check(part)) return false;
+    const auto* slice = reinterpret_cast<PySliceObject*>(part);
+    return is_end(slice->start) && is_end(slice->stop) && is_end(slice->step);
+  };
+  if (!PyTuple_CheckExact(key)) return is_part(key);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)
+    if (!is_part(PyTuple_GET_ITEM(key, i))) return false;
+  return true;
+}
+
 // The lengths of a tuple of whole numbers. False for anything else.
 inline bool read_shape(PyObject* tuple, int& ndim, npy_intp* shape) {
   if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) > NPY_MAXDIMS) return false;
@@ -44,6 +68,19 @@ inline bool read_shape(PyObject* tuple, int& ndim, npy_intp* shape) {
       PyErr_Clear();
       return false;
     }
+  }
+  return true;
+}
+
+// Whether two shapes are stretched to that of `whole`, by the rules of broadcasting.
+inline bool stretch_to(int ndim_a, const npy_intp* a, int ndim_b, const npy_intp* b, PyArrayObject* whole) {
+  const int ndim = PyArray_NDIM(whole);
+  if (ndim_a > ndim || ndim_b > ndim || (ndim_a < ndim && ndim_b < ndim)) return false;
+  for (int axis = 0; axis < ndim; ++axis) {
+    const npy_intp length_a = axis < ndim - ndim_a ? 1 : a[axis - (ndim - ndim_a)];
+    const npy_intp length_b = axis < ndim - ndim_b ? 1 : b[axis - (ndim - ndim_b)];
+    if (length_a != length_b && length_a != 1 && length_b != 1) return false;
+    if (PyArray_DIM(whole, axis) != (length_a == 1 ? length_b : length_a)) return false;
   }
   return true;
 }

@@ -4,7 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "bindings/arrays.hpp"
+#include "bindings/arguments.hpp"
+#include "bindings/reduce.hpp"
 #include "kernels/elementwise/elementwise.hpp"
 
 namespace extensor {
@@ -41,7 +42,9 @@ class Operands {
     return !(half && wide_ != 0 && (kernel.mask_output || kernel.mask_inputs != 0));
   }
 
-  PyObject* run(const ElementwiseKernel& kernel, const double* scalars) {
+  PyObject* run(const ElementwiseKernel& general, const double* scalars) {
+    const int last = general.inputs - 1;
+    const ElementwiseKernel& kernel = last > 0 && arrays_[last] == nullptr ? with_last_number(general, numbers_[last]) : general;
     store_numbers(kernel.inputs);
     bool flat = true;
     for (int i = 0; i < kernel.inputs && flat; ++i) flat = arrays_[i] == nullptr || lies_like_first(arrays_[i]);
@@ -220,29 +223,6 @@ PyObject* call_elementwise(PyObject* self, PyObject* const* args, Py_ssize_t cou
   return run_kernel(kernel, args, args + kernel.inputs);
 }
 
-// gelu(x, approximate) and its backward: the last argument chooses the formula.
-struct GeluKernels {
-  const ElementwiseKernel *exact, *approximate;
-};
-
-PyObject* call_gelu(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  const GeluKernels& kernels = *kernel_context<GeluKernels>(self);
-  if (count != kernels.exact->inputs + 1 || !PyBool_Check(args[count - 1])) return not_covered();
-  return run_kernel(args[count - 1] == Py_True ? *kernels.approximate : *kernels.exact, args, nullptr);
-}
-
-// Backward of two operands: f_backward(g, a, b, *attributes, needs) -> (grad_a, grad_b). One of three
-// kernels by what is needed, each with the arguments it takes; none where there is nothing to compute.
-struct Choice {
-  const ElementwiseKernel* kernel;
-  int arguments[3];
-};
-struct TwoGradients {
-  int arguments;                // before the attributes
-  int shape_arguments[2];       // the argument whose shape the gradient has
-  Choice both, only_a, only_b;
-};
-
 bool has_shape(PyObject* value, PyArrayObject* like) {
   const int ndim = PyArray_NDIM(like);
   if (PyArray_Check(value)) {
@@ -259,28 +239,113 @@ bool has_shape(PyObject* value, PyArrayObject* like) {
   return true;
 }
 
+// gelu(x, approximate) and its backward: the last argument chooses the formula.
+struct GeluKernels {
+  const ElementwiseKernel *exact, *approximate;
+};
+
+// Arrays of one shape.
+bool are_alike(PyObject* const* args, Py_ssize_t count) {
+  for (Py_ssize_t i = 0; i < count; ++i)
+    if (!PyArray_Check(args[i]) || !has_shape(args[i], reinterpret_cast<PyArrayObject*>(args[0]))) return false;
+  return true;
+}
+
+PyObject* call_gelu(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  const GeluKernels& kernels = *kernel_context<GeluKernels>(self);
+  if (count != kernels.exact->inputs + 1 || !PyBool_Check(args[count - 1]) || !are_alike(args, count - 1)) return not_covered();
+  return run_kernel(args[count - 1] == Py_True ? *kernels.approximate : *kernels.exact, args, nullptr);
+}
+
+// Backward of two operands: f_backward(g, a, b, *attributes, needs) -> (grad_a, grad_b). One of three
+// kernels by what is needed, each with the arguments it takes; none where there is nothing to compute.
+struct Choice {
+  const ElementwiseKernel* kernel;
+  int arguments[3];
+};
+struct TwoGradients {
+  int arguments;                // before the attributes
+  int shape_arguments[2];       // the argument whose shape the gradient has
+  Choice both, only_a, only_b;
+};
+
+// The shape of an operand: an array, a tuple of lengths, or a number, which has none.
+bool read_operand_shape(PyObject* value, int& ndim, npy_intp* shape) {
+  ndim = 0;
+  if (PyTuple_CheckExact(value)) return read_shape(value, ndim, shape);
+  if (!PyArray_Check(value)) return true;
+  PyArrayObject* array = reinterpret_cast<PyArrayObject*>(value);
+  ndim = PyArray_NDIM(array);
+  for (int axis = 0; axis < ndim; ++axis) shape[axis] = PyArray_DIM(array, axis);
+  return true;
+}
+
+// The guard of a gradient that divides: None is the usual one. What else is not a small positive number is an error.
+bool read_guard(PyObject* value, DType dtype, double& guard) {
+  if (value == Py_None) {
+    guard = dtype == DType::float16 ? 1e-4 : 1e-10;
+    return true;
+  }
+  return read_attributes(&value, 1, &guard) && guard >= 0 && guard < HUGE_VAL;
+}
+
+// One gradient, summed to the shape of its operand if it has to be.
+PyObject* run_choice(const Choice& choice, PyObject* const* args, const double* guard, PyArrayObject* grad, int ndim, const npy_intp* shape) {
+  if (choice.kernel == nullptr) return not_covered();
+  PyObject* inputs[3];
+  for (int i = 0; i < choice.kernel->inputs; ++i) inputs[i] = args[choice.arguments[i]];
+  PyObject* result = run_elementwise(*choice.kernel, inputs, guard);
+  if (result == nullptr || result == Py_NotImplemented) return result;
+  if (ndim == PyArray_NDIM(grad) && PyArray_CompareLists(shape, PyArray_DIMS(grad), ndim)) return result;
+  PyObject* lengths = PyTuple_New(ndim);
+  for (int axis = 0; lengths != nullptr && axis < ndim; ++axis) PyTuple_SET_ITEM(lengths, axis, PyLong_FromSsize_t(shape[axis]));
+  PyObject* sum = lengths == nullptr ? nullptr : sum_to_shape(reinterpret_cast<PyArrayObject*>(result), lengths);
+  Py_XDECREF(lengths);
+  Py_DECREF(result);
+  return sum;
+}
+
 PyObject* call_two_gradients(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const TwoGradients& family = *kernel_context<TwoGradients>(self);
   const int attributes = family.both.kernel->scalars;
   if (count != family.arguments + attributes + 1 || !PyArray_Check(args[0])) return not_covered();
+  PyArrayObject* grad = reinterpret_cast<PyArrayObject*>(args[0]);
+  const DType dtype = dtype_of(grad);
   PyObject* needs = args[count - 1];
+  double guard = 0;
   if (!PyTuple_CheckExact(needs) || PyTuple_GET_SIZE(needs) != 2) return not_covered();
-  bool needed[2];
+  if (attributes == 1 && !read_guard(args[family.arguments], dtype, guard)) return not_covered();
+  bool needed[2], same[2];
+  npy_intp shapes[2][NPY_MAXDIMS];
+  int ndims[2];
   for (int i = 0; i < 2; ++i) {
+    PyObject* operand = args[family.shape_arguments[i]];
+    const bool is_array = PyArray_Check(operand);
+    if (is_array && dtype_of(reinterpret_cast<PyArrayObject*>(operand)) != dtype) return not_covered();
+    if (!read_operand_shape(operand, ndims[i], shapes[i])) return not_covered();
     needed[i] = PyObject_IsTrue(PyTuple_GET_ITEM(needs, i)) == 1;
-    // A gradient that has to be summed to the shape of its operand is not elementwise.
-    PyArrayObject* grad = reinterpret_cast<PyArrayObject*>(args[0]);
-    if (needed[i] && !has_shape(args[family.shape_arguments[i]], grad)) return not_covered();
+    same[i] = has_shape(operand, grad);
+    // Half precision is rounded after the sum.
+    const bool can_sum = (dtype == DType::float32 || dtype == DType::float64) && PyArray_SIZE(grad) > 0;
+    if (needed[i] && !same[i] && !(can_sum && (is_array || PyTuple_CheckExact(operand)))) return not_covered();
   }
-  if (!needed[0] && !needed[1]) return PyTuple_Pack(2, Py_None, Py_None);
-  const Choice& choice = needed[0] && needed[1] ? family.both : needed[0] ? family.only_a : family.only_b;
-  if (choice.kernel == nullptr) return not_covered();
-  PyObject* inputs[3];
-  for (int i = 0; i < choice.kernel->inputs; ++i) inputs[i] = args[choice.arguments[i]];
-  PyObject* result = run_kernel(*choice.kernel, inputs, args + family.arguments);
-  if (result == nullptr || result == Py_NotImplemented || (needed[0] && needed[1])) return result;
-  PyObject* pair = needed[0] ? PyTuple_Pack(2, result, Py_None) : PyTuple_Pack(2, Py_None, result);
-  Py_DECREF(result);
+  if (!stretch_to(ndims[0], shapes[0], ndims[1], shapes[1], grad)) return not_covered();
+  if (needed[0] && needed[1] && same[0] && same[1]) {
+    PyObject* inputs[3];
+    for (int i = 0; i < family.both.kernel->inputs; ++i) inputs[i] = args[family.both.arguments[i]];
+    return run_elementwise(*family.both.kernel, inputs, &guard);
+  }
+  PyObject* grads[2] = {nullptr, nullptr};
+  for (int i = 0; i < 2; ++i) {
+    const Choice& choice = i == 0 ? family.only_a : family.only_b;
+    grads[i] = needed[i] ? run_choice(choice, args, &guard, grad, ndims[i], shapes[i]) : Py_NewRef(Py_None);
+    if (grads[i] != nullptr && grads[i] != Py_NotImplemented) continue;
+    if (i == 1) Py_DECREF(grads[0]);
+    return grads[i];
+  }
+  PyObject* pair = PyTuple_Pack(2, grads[0], grads[1]);
+  Py_DECREF(grads[0]);
+  Py_DECREF(grads[1]);
   return pair;
 }
 

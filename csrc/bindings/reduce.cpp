@@ -1,12 +1,14 @@
 // Reductions as Python functions: kernel(x, axes, keepdims), variance and std with ddof behind.
-#include "kernels/reduce/reduce.hpp"
+#include "bindings/reduce.hpp"
 
 #include <initializer_list>
 
 #include "bindings/arguments.hpp"
+#include "bindings/elementwise.hpp"
 #include "bindings/half.hpp"
 #include "bindings/reduced_axes.hpp"
 #include "kernels/reduce/arg_reduce.hpp"
+#include "kernels/reduce/reduce.hpp"
 #include "kernels/reduce/truth.hpp"
 
 namespace extensor {
@@ -61,11 +63,39 @@ PyObject* reduced_array(PyArrayObject* x, Reduction kind, uint64_t reduced, int 
   return reinterpret_cast<PyObject*>(out);
 }
 
+// Sums of half precision along neighbours, without a float32 copy; not covered: all else.
+PyObject* reduced_half(PyArrayObject* x, Reduction kind, PyObject* axes, bool keepdims) {
+  const DType dtype = dtype_of(x);
+  uint64_t reduced;
+  ReduceLayout layout;
+  if ((dtype != DType::float16 && dtype != DType::bfloat16) || !is_readable(x) ||
+      !PyArray_IS_C_CONTIGUOUS(x) || PyArray_SIZE(x) == 0 || !read_axes(axes, PyArray_NDIM(x), reduced) ||
+      !find_layout(PyArray_NDIM(x), PyArray_DIMS(x), reduced, layout))
+    return not_covered();
+  npy_intp shape[NPY_MAXDIMS];
+  const int ndim = reduced_shape(PyArray_NDIM(x), PyArray_DIMS(x), reduced, keepdims, shape);
+  PyArrayObject* out = new_array(dtype, ndim, shape);
+  if (out == nullptr) return nullptr;
+  bool covered;
+  {
+    MaybeReleaseGil unlocked(reduce_ns(kind, double(PyArray_SIZE(x))));
+    covered = EXTENSOR_SELECT(reduce_table)().half(dtype, kind, layout, PyArray_DATA(x), PyArray_DATA(out));
+  }
+  if (covered) return reinterpret_cast<PyObject*>(out);
+  Py_DECREF(out);
+  return not_covered();
+}
+
 PyObject* call_reduce(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const ReduceKernel& kernel = *kernel_context<ReduceKernel>(self);
   if (count != (kernel.has_ddof ? 4 : 3) || !PyArray_Check(args[0])) return not_covered();
   PyArrayObject* x = reinterpret_cast<PyArrayObject*>(args[0]);
-  if (!is_float(dtype_of(x))) return call_widened(call_reduce, self, args, count);
+  if (!is_float(dtype_of(x))) {
+    PyObject* sum = kernel.has_ddof ? not_covered() : reduced_half(x, kernel.kind, args[1], args[2] == Py_True);
+    if (sum != Py_NotImplemented) return sum;
+    Py_DECREF(sum);
+    return call_widened(call_reduce, self, args, count);
+  }
   uint64_t reduced;
   if (!is_readable(x) || !read_axes(args[1], PyArray_NDIM(x), reduced)) return not_covered();
   const double ddof = kernel.has_ddof ? PyFloat_AsDouble(args[3]) : 0;
@@ -98,6 +128,35 @@ PyObject* call_sum_to_shape(PyObject* self, PyObject* const* args, Py_ssize_t co
   // Nothing to add: the reference reshapes, which needs no memory.
   return reduced == 0 ? not_covered() : reduced_array(x, Reduction::sum, reduced, ndim, shape, 0);
 }
+
+// add_backward(g, shape_a, shape_b, needs) and subtract_backward: the gradient itself, summed to the shapes of the operands.
+PyObject* call_add_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  PyArrayObject* g = count == 4 ? as_array(args[0]) : nullptr;
+  if (g == nullptr || !elementwise_covers(dtype_of(g)) || !PyTuple_CheckExact(args[3]) || PyTuple_GET_SIZE(args[3]) != 2) return not_covered();
+  npy_intp shapes[2][NPY_MAXDIMS];
+  int ndims[2];
+  for (int i = 0; i < 2; ++i)
+    if (!read_shape(args[1 + i], ndims[i], shapes[i])) return not_covered();
+  if (!stretch_to(ndims[0], shapes[0], ndims[1], shapes[1], g)) return not_covered();
+  PyObject* grads[2] = {nullptr, nullptr};
+  for (int i = 0; i < 2; ++i) {
+    const bool same = ndims[i] == PyArray_NDIM(g) && PyArray_CompareLists(shapes[i], PyArray_DIMS(g), ndims[i]);
+    if (PyTuple_GET_ITEM(args[3], i) != Py_True) grads[i] = Py_NewRef(Py_None);
+    else grads[i] = same ? Py_NewRef(args[0]) : sum_to_shape(g, args[1 + i]);
+    if (i == 1 && kernel_context<bool>(self)[0] && grads[i] != nullptr && PyArray_Check(grads[i])) {
+      static const ElementwiseKernel& negate = *find_elementwise("negate");
+      Py_SETREF(grads[i], run_elementwise(negate, &grads[i], nullptr));
+    }
+    if (grads[i] != nullptr && grads[i] != Py_NotImplemented) continue;
+    if (i == 1) Py_DECREF(grads[0]);
+    return grads[i];
+  }
+  PyObject* pair = PyTuple_Pack(2, grads[0], grads[1]);
+  Py_DECREF(grads[0]);
+  Py_DECREF(grads[1]);
+  return pair;
+}
+constexpr bool keeps_sign = false, turns_sign = true;
 
 struct ArgKernel {
   const char* name;
@@ -172,6 +231,13 @@ void bind_reduce(PyObject* kernels) {
   for (const ArgKernel& kernel : arg_kernels) add_kernel(kernels, kernel.name, call_arg_reduce, &kernel);
   for (const TruthKernel& kernel : truth_kernels) add_kernel(kernels, kernel.name, call_truth, &kernel);
   add_kernel(kernels, "sum_to_shape", call_sum_to_shape);
+  add_kernel(kernels, "add_backward", call_add_backward, &keeps_sign);
+  add_kernel(kernels, "subtract_backward", call_add_backward, &turns_sign);
+}
+
+PyObject* sum_to_shape(PyArrayObject* x, PyObject* shape) {
+  PyObject* const args[] = {reinterpret_cast<PyObject*>(x), shape};
+  return call_sum_to_shape(nullptr, args, 2);
 }
 
 }  // namespace extensor

@@ -10,6 +10,8 @@ entry                what the argument is
 ``None``             a tensor with a gradient that may be left out
 ``ExTensor``         in a backward: a tensor that may be left out
 ``INTS``             between tensors or right after them: an int, or a tuple of ints
+``OPERAND``          in a backward: a tensor, or a number
+``KEY``              right after the tensors: what stands between brackets and gives a view
 ``SHAPE``            after the tensors: a tuple of ints
 ``SHAPE_OF``         in a backward, after the tensors: a tensor of which only the shape counts, or
                      that shape
@@ -41,13 +43,13 @@ except ModuleNotFoundError:
     from ._pure import ALL_AXES, ANY_INTS, ANY_NUMBER, FLAT_AXIS, LAST_AXIS, ONES, ZEROS
 
 __all__ = [
-    "ALL_AXES", "ANY_INTS", "ANY_NUMBER", "FLAT_AXIS", "INTS", "LAST_AXIS", "ONES", "SHAPE", "SHAPE_OF", "ZEROS",
+    "ALL_AXES", "ANY_INTS", "ANY_NUMBER", "FLAT_AXIS", "INTS", "KEY", "LAST_AXIS", "ONES", "OPERAND", "SHAPE", "SHAPE_OF", "ZEROS",
     "run_backward_natively", "run_natively", "run_undifferentiated_natively",
 ]  # fmt: skip
 
-INTS, SHAPE, SHAPE_OF = "ints", "shape", "shape of"
+INTS, KEY, OPERAND, SHAPE, SHAPE_OF = "ints", "key", "operand", "shape", "shape of"
 # The native side tells these apart by where they stand, and in what kind of function.
-_NATIVE_ENTRIES = {INTS: tuple, SHAPE: tuple, SHAPE_OF: tuple, ExTensor: None}
+_NATIVE_ENTRIES = {INTS: tuple, KEY: slice, OPERAND: float, SHAPE: tuple, SHAPE_OF: tuple, ExTensor: None}
 
 
 def run_natively(op: Any, rule: Rule) -> None:
@@ -68,7 +70,7 @@ def run_natively(op: Any, rule: Rule) -> None:
     if op.plain is not None:
         options = {p.name for p in rule.parameters if p.keyword}
         names = tuple(
-            n if n in options or (n in tensors and entry not in (INTS, SHAPE)) else None
+            n if n in options or (n in tensors and entry not in (INTS, KEY, SHAPE)) else None
             for n, entry in zip(rule.names, op.plain)
         )
         targets = rule.targets if op.mirrored is None else (*rule.targets, op.mirrored)
@@ -117,7 +119,9 @@ def _run_directly(op: Any, records: bool, kept: Any, targets: Any, names: Any, r
     native = NATIVE.get(op.__name__)
     if native is not None:
         required = sum(1 for _ in itertools.takewhile(lambda entry: entry is ..., op.plain))
-        optional = [i + 1 for i, entry in enumerate(op.plain) if entry is ExTensor or entry is INTS]
+        optional = [
+            i + 1 for i, entry in enumerate(op.plain) if entry is ExTensor or entry in (INTS, KEY, OPERAND)
+        ]
         tensors = max(required, *(t + 1 for t in targets), *optional) if targets or optional else required
         plain = tuple(_NATIVE_ENTRIES.get(entry, entry) for entry in op.plain)
         op.run_directly(native, records, kept, targets, plain, names, tensors, results)

@@ -38,8 +38,10 @@ from ._plain_calls import (
     ANY_NUMBER,
     FLAT_AXIS,
     INTS,
+    KEY,
     LAST_AXIS,
     ONES,
+    OPERAND,
     SHAPE,
     SHAPE_OF,
     ZEROS,
@@ -75,7 +77,7 @@ except ModuleNotFoundError:
     )
 
 __all__ = [
-    "ALL_AXES", "ANY_INTS", "ANY_NUMBER", "FLAT_AXIS", "INTS", "LAST_AXIS", "ONES", "SHAPE", "SHAPE_OF", "ZEROS", "Node", "Op", "differentiable", "fused",
+    "ALL_AXES", "ANY_INTS", "ANY_NUMBER", "FLAT_AXIS", "INTS", "KEY", "LAST_AXIS", "ONES", "OPERAND", "SHAPE", "SHAPE_OF", "ZEROS", "Node", "Op", "differentiable", "fused",
     "is_recording", "no_grad", "observe", "undifferentiated",
 ]  # fmt: skip
 

@@ -201,12 +201,76 @@ def test_only_the_gradients_that_are_needed(row: Row, needs: tuple[bool, bool]) 
             np.testing.assert_array_equal(g, b)
 
 
-def test_gradients_that_need_a_sum_are_left_to_the_reference() -> None:
-    g, a, b = np.ones((4, 3), np.float32), np.ones((4, 3), np.float32), np.ones(3, np.float32)
-    assert NATIVE["multiply_backward"](g, a, b, BOTH) is NotImplemented
-    grad_a, none = NATIVE["multiply_backward"](g, a, b, (True, False))
-    np.testing.assert_array_equal(grad_a, g)
-    assert none is None
+STRETCHED = [
+    ((4, 3), (3,)),
+    ((3,), (4, 3)),
+    ((5, 1), (5, 6)),
+    ((5, 1), (1, 6)),
+    ((2, 3, 4, 5), (3, 1, 1)),
+    ((7,), ()),
+    ((1, 1), (1,)),
+]
+
+
+@each_dtype
+@pytest.mark.parametrize("shapes", STRETCHED, ids=str)
+@pytest.mark.parametrize(
+    "name", ["multiply_backward", "divide_backward", "power_backward", "maximum_backward"]
+)
+def test_gradients_that_need_a_sum(name: str, shapes: Any, dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.uniform(0.5, 2, shape).astype(dtype) for shape in shapes)
+    g = rng.normal(size=np.broadcast_shapes(*shapes)).astype(dtype)
+    guard = () if name in ("multiply_backward", "maximum_backward") else (EPS,)
+    for needs in (BOTH, *NEEDS):
+        got = NATIVE[name](g, a, b, *guard, needs)
+        want = reference(name, *(v.astype(np.float64) for v in (g, a, b)), *guard, needs)
+        for x, y in zip(got, want, strict=True):
+            assert (x is None) == (y is None)
+            if x is not None:
+                assert (x.dtype, x.shape) == (g.dtype, y.shape)
+                np.testing.assert_allclose(x, y, 1e-5 if dtype == np.float32 else 1e-13, 1e-6)
+
+
+def test_gradients_whose_shapes_do_not_fit_are_left_to_the_reference() -> None:
+    def of(*shape: int) -> np.ndarray:
+        return np.ones(shape, np.float32)
+
+    backward = NATIVE["multiply_backward"]
+    assert backward(of(4, 3), of(3), of(3), BOTH) is NotImplemented
+    assert backward(of(3), of(4, 3), of(3), (False, True)) is NotImplemented
+    assert backward(of(4, 3), of(4, 3), of(2), (True, False)) is NotImplemented
+    assert backward(of(3), of(3), of(3).astype(np.float64), (True, False)) is NotImplemented
+    assert backward(of(3), of(3), 2.0, BOTH) is NotImplemented  # a number has no gradient
+    assert (
+        backward(of(4, 3).astype(np.float16), of(4, 3).astype(np.float16), of(3).astype(np.float16), BOTH)
+        is NotImplemented
+    )
+    assert NATIVE["divide_backward"](of(3), of(3), of(3), -1.0, BOTH) is NotImplemented
+    assert NATIVE["add_backward"](of(3), (4, 3), (3,), BOTH) is NotImplemented
+    assert NATIVE["add_backward"](np.ones(3, int), (3,), (3,), BOTH) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16], ids=["float32", "float64", "float16"])
+@pytest.mark.parametrize("shapes", STRETCHED, ids=str)
+@pytest.mark.parametrize("name", ["add_backward", "subtract_backward"])
+def test_gradients_of_sums_and_differences(name: str, shapes: Any, dtype: Any) -> None:
+    g = np.random.default_rng(0).integers(-4, 5, np.broadcast_shapes(*shapes)).astype(dtype)
+    for needs in (BOTH, *NEEDS):
+        got, want = NATIVE[name](g, *shapes, needs), reference(name, g, *shapes, needs)
+        for x, y in zip(got, want, strict=True):
+            assert (x is None) == (y is None)
+            if x is not None:
+                assert (x.dtype, x.shape) == (g.dtype, y.shape)
+                np.testing.assert_array_equal(x, y)
+
+
+def test_without_a_guard_the_usual_one_counts() -> None:
+    for dtype in (np.float32, np.float16):
+        g, a, b = (np.array([v], dtype) for v in (1.0, 1.0, 0.0))
+        usual = 1e-4 if dtype == np.float16 else 1e-10
+        got, want = (NATIVE["divide_backward"](g, a, b, eps, (True, False))[0] for eps in (None, usual))
+        np.testing.assert_array_equal(got, want)
 
 
 @each_dtype
@@ -214,7 +278,12 @@ def test_where(dtype: Any) -> None:
     rng = np.random.default_rng(0)
     a, b, g = (rng.normal(size=(7, 13)).astype(dtype) for _ in range(3))
     a[0, 0] = np.nan
-    for condition in (rng.random((7, 13)) < 0.5, rng.random(13) < 0.5, rng.random((7, 1)) < 0.5):
+    for condition in (
+        rng.random((7, 13)) < 0.5,
+        rng.random(13) < 0.5,
+        rng.random((7, 1)) < 0.5,
+        (rng.random((13, 7)) < 0.5).T,
+    ):
         np.testing.assert_array_equal(NATIVE["where"](condition, a, b), np.where(condition, a, b))
         np.testing.assert_array_equal(NATIVE["where"](condition, a, 2.5), np.where(condition, a, dtype(2.5)))
         for needs in [BOTH, *NEEDS]:
@@ -242,6 +311,10 @@ def layouts(dtype: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         (make(4, 130)[:, 1:], make(129)), (np.broadcast_to(make(6), (9, 6)), make(9, 6)),
         (np.array(3.5, dtype), make(11)), (np.array(3.5, dtype), np.array(-1.25, dtype)), (make(0, 4), make(4)), (make(3, 0), make(3, 1)),
         (make(1, 1, 8), make(8)), (make(2, 1, 2, 1, 2, 1, 33), make(2, 1, 2, 1, 1)),
+        (make(45, 600), make(600, 45).T), (make(600, 45).T, make(600)), (make(3, 40, 70), make(70, 40, 3).T),
+        (make(2, 5, 33, 34), make(2, 33, 34, 5).transpose(0, 3, 1, 2)), (make(50, 90), make(90, 100).T[::2]),
+        (make(1300)[::2], make(650)), (make(40, 101)[:, ::2], make(51)), (make(40, 101)[:, 1::2], make(40, 1)),
+        (make(7, 200)[:, ::-3], make(7, 67)), (make(900, 7), make(7)), (make(30, 3, 7), make(3, 1)), (make(5, 300, 3), make(1, 300, 1)),
     ]  # fmt: skip
 
 
@@ -261,6 +334,15 @@ def test_layouts(case: int, dtype: Any) -> None:
     np.testing.assert_array_equal(
         NATIVE["prelu"](a, b), np.where(a > 0, a, a.astype(wide) * b.astype(wide)).astype(dtype)
     )
+
+
+@each_dtype
+def test_where_of_a_transposed_condition(dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.normal(size=(50, 70)).astype(dtype) for _ in range(2))
+    condition = (rng.random((70, 50)) < 0.5).T
+    np.testing.assert_array_equal(NATIVE["where"](condition, a, b), np.where(condition, a, b))
+    np.testing.assert_array_equal(NATIVE["where"](condition, a, b[0]), np.where(condition, a, b[0]))
 
 
 def test_results_have_the_layout_of_their_inputs_where_these_agree() -> None:
@@ -299,11 +381,45 @@ def test_the_power_two_is_the_square(dtype: Any) -> None:
         np.testing.assert_array_equal(NATIVE["power"](x, two), NATIVE["square"](x))
 
 
+EXPONENTS = [0, 1, 2, 3, -1, -2, 0.5, -0.5, 2.5, -3, 0.25]
+
+
+@each_dtype
+@pytest.mark.parametrize("exponent", EXPONENTS)
+def test_powers_by_one_number(exponent: float, dtype: Any) -> None:
+    row = Row("power", 1, (), 1.5)
+    x = arguments(row, dtype)[0]
+    got = NATIVE["power"](x, exponent)
+    with np.errstate(all="ignore"):
+        # as an array: NumPy knows shortcuts for numbers, which are not pow() at -inf
+        exact = np.power(x.astype(np.longdouble), np.full(x.shape, exponent, np.longdouble))
+        assert np.max(distance(got, exact.astype(np.float64), None)) <= row.ulps + 0.5
+    special = np.array(SPECIAL, dtype)
+    want = NATIVE["power"](special, np.full(special.shape, exponent, dtype))
+    got = NATIVE["power"](special, exponent)
+    edge = (special == 0) | ~np.isfinite(special) | np.isnan(want)
+    np.testing.assert_array_equal(got[edge], want[edge])
+    np.testing.assert_array_equal(
+        np.signbit(got[edge & ~np.isnan(want)]), np.signbit(want[edge & ~np.isnan(want)])
+    )
+
+
+@each_dtype
+@pytest.mark.parametrize("exponent", EXPONENTS)
+def test_gradients_of_powers_by_one_number(exponent: float, dtype: Any) -> None:
+    row = Row("power_backward", 2, (EPS, (True, False)), 4)
+    g, x = arguments(row, dtype)
+    got, none = NATIVE["power_backward"](g, x, exponent, EPS, (True, False))
+    assert none is None
+    want, _ = NATIVE["power_backward"](g, x, np.full(x.shape, exponent, dtype), EPS, (True, False))
+    assert np.max(distance(got, want, None)) <= row.ulps
+
+
 HALF_VALUES = np.arange(1 << 16, dtype=np.uint32).astype(np.uint16)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, bfloat16], ids=["float16", "bfloat16"])
-@pytest.mark.parametrize("name", ["negate", "square", "exp", "tanh", "relu"])
+@pytest.mark.parametrize("name", ["negate", "square", "exp", "tanh", "relu", "abs", "reciprocal"])
 def test_every_half_number(name: str, dtype: Any) -> None:
     x = HALF_VALUES.view(dtype)
     with np.errstate(all="ignore"):

@@ -157,6 +157,32 @@ def test_half_is_rounded_once(dtype: Any) -> None:
     np.testing.assert_array_equal(got, x.astype(np.float64).sum(1).astype(np.float32).astype(dtype))
 
 
+@pytest.mark.parametrize("dtype", [np.float16, bfloat16])
+@pytest.mark.parametrize("shape", [(1,), (5,), (127,), (128,), (3, 301), (70_000,), (20, 2, 130)], ids=str)
+def test_sums_of_half_precision(shape: tuple[int, ...], dtype: Any) -> None:
+    x = (RNG.standard_normal(shape) * RNG.uniform(0.01, 3, shape)).astype(dtype)
+    wide = x.astype(np.float64)
+    for name, axes in itertools.product(("sum", "mean"), every_choice(x.ndim)):
+        got = NATIVE[name](x, axes, False)
+        exact = getattr(np, name)(wide, axis=axes)
+        assert got.dtype == dtype
+        # added up in float32 a few at a time, rounded to half precision once
+        size = getattr(np, name)(np.abs(wide), axis=axes)
+        unit = 2.0**-11 if dtype == np.float16 else 2.0**-8
+        room = np.abs(exact) * unit * (1 + 2**-10) + size * 2.0**-22 + 2.0**-25
+        assert (np.abs(got.astype(np.float64) - exact) <= room).all()
+
+
+def test_large_bfloat16_do_not_overflow_on_the_way() -> None:
+    x = np.zeros(1000, bfloat16)
+    x[:400], x[400:800] = 3e38, -3e38
+    assert NATIVE["sum"](x, (0,), False) == 0
+    x[3] = np.inf
+    assert NATIVE["sum"](x, (0,), False) == np.inf
+    x[999] = np.nan
+    assert np.isnan(NATIVE["sum"](x, (0,), False).astype(np.float32))
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(4, 5, 6), (64, 128), (2, 3, 4, 5)], ids=str)
 def test_sum_to_shape(shape: tuple[int, ...], dtype: Any) -> None:

@@ -1,5 +1,7 @@
 #include "bindings/recorder/attributes.hpp"
 
+#include "bindings/arguments.hpp"
+
 namespace extensor::recorder {
 
 PyObject* last_axis = nullptr;
@@ -12,15 +14,6 @@ PyObject* any_ints = nullptr;
 
 namespace {
 
-// An axis of a tensor with `ndim` of them, counted from the front; -1 if it is none.
-long axis_from_front(PyObject* value, int ndim) {
-  if (!PyLong_CheckExact(value)) return -1;
-  int overflow;
-  const long axis = PyLong_AsLongAndOverflow(value, &overflow);
-  if (overflow != 0 || axis < -ndim || axis >= ndim) return -1;
-  return axis < 0 ? axis + ndim : axis;
-}
-
 // What a kernel gets for the axes of its caller: None, an axis, or a tuple of them. nullptr without an error set: in doubt.
 PyObject* made_axes(PyObject* value, int ndim) {
   const bool all = value == Py_None, single = PyLong_CheckExact(value);
@@ -30,7 +23,7 @@ PyObject* made_axes(PyObject* value, int ndim) {
   long axes[NPY_MAXDIMS];
   for (Py_ssize_t i = 0; i < count; ++i) {
     if (i == NPY_MAXDIMS) return nullptr;
-    axes[i] = all ? long(i) : axis_from_front(single ? value : PyTuple_GET_ITEM(value, i), ndim);
+    axes[i] = all ? long(i) : read_axis_from_either_end(single ? value : PyTuple_GET_ITEM(value, i), ndim);
     if (axes[i] < 0 || seen >> axes[i] & 1) return nullptr;
     seen |= uint64_t(1) << axes[i];
   }
@@ -74,7 +67,7 @@ PyObject* made_attribute(PyObject* value, PyObject* plain, int ndim) {
     if (ndim == 0) return nullptr;
     if (plain == flat_axis && (value == nullptr || value == Py_None)) return Py_NewRef(Py_None);
     if (plain == all_axes) return made_axes(value != nullptr ? value : Py_None, ndim);
-    const long axis = value != nullptr ? axis_from_front(value, ndim) : ndim - 1;
+    const long axis = value != nullptr ? read_axis_from_either_end(value, ndim) : ndim - 1;
     return axis < 0 ? nullptr : PyLong_FromLong(axis);
   }
   if (plain == any_number) {

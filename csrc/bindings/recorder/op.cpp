@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "bindings/arguments.hpp"
 #include "bindings/elementwise.hpp"
 #include "bindings/recorder/attributes.hpp"
 #include "bindings/recorder/objects.hpp"
@@ -39,6 +40,7 @@ struct Operands {
   float small_numbers[max_elementwise_inputs];
   PyArrayObject* first = nullptr;
   DType dtype = DType::other;
+  unsigned wide = 0;  // bit i: operand i is a number in the computing type
   bool requires_grad = false;
   bool flat = true, alike = true;
 };
@@ -64,9 +66,10 @@ bool read_number(PyObject* arg, double& number) {
   return overflow == 0 && whole >= -max_exact_integer && whole <= max_exact_integer;
 }
 
-// Tensors of one dtype, float32 or float64, and for an op of two operands also a number. `flat` says that they are dense,
-// `alike` that they are of one shape.
-bool take_operands(PyObject* const* args, int count, Operands& ops) {
+// Tensors of one dtype that `kernel` computes, and for an op of two operands also a number. `flat` says that they are
+// dense, `alike` that they are of one shape.
+bool take_operands(const ElementwiseKernel& kernel, PyObject* const* args, Operands& ops) {
+  const int count = kernel.inputs;
   for (int i = 0; i < count; ++i) {
     PyObject* arg = args[i];
     ops.tensors[i] = nullptr;
@@ -78,7 +81,7 @@ bool take_operands(PyObject* const* args, int count, Operands& ops) {
       ops.flat = ops.flat && PyArray_IS_C_CONTIGUOUS(array) && is_readable(array);
       const DType dtype = dtype_of(array);
       if (ops.first == nullptr) {
-        if (dtype != DType::float32 && dtype != DType::float64) return false;
+        if (!elementwise_covers(dtype)) return false;
         ops.first = array;
         ops.dtype = dtype;
       } else if (dtype != ops.dtype) {
@@ -98,10 +101,13 @@ bool take_operands(PyObject* const* args, int count, Operands& ops) {
   if (ops.first == nullptr) return false;
   for (int i = 0; i < count; ++i) {
     if (!ops.is_scalar[i]) continue;
+    ops.wide |= 1u << i;
     ops.small_numbers[i] = static_cast<float>(ops.numbers[i]);
-    ops.data[i] = ops.dtype == DType::float32 ? static_cast<const void*>(&ops.small_numbers[i]) : &ops.numbers[i];
+    ops.data[i] = ops.dtype == DType::float64 ? static_cast<const void*>(&ops.numbers[i]) : &ops.small_numbers[i];
   }
-  return true;
+  // In half precision the guards are wider than the kernel's numbers say, and numbers are rounded before a comparison.
+  const bool half = item_size(ops.dtype) == 2;
+  return !half || (kernel.scalars == 0 && !(kernel.mask_output && ops.wide != 0));
 }
 
 PyObject* shape_tuple(PyArrayObject* array) {
@@ -208,6 +214,16 @@ PyObject* call_directly(Op* op, PyObject* const* args, Py_ssize_t count, PyObjec
       values[i] = given[i];
       continue;
     }
+    if (PyTuple_GET_ITEM(op->plain, i) == reinterpret_cast<PyObject*>(&PySlice_Type)) {  // what stands between brackets
+      if (given[i] == nullptr || !is_view_key(given[i])) return nullptr;
+      values[i] = given[i];
+      continue;
+    }
+    const bool may_be_number = PyTuple_GET_ITEM(op->plain, i) == reinterpret_cast<PyObject*>(&PyFloat_Type);
+    if (may_be_number && given[i] != nullptr && (PyFloat_CheckExact(given[i]) || PyLong_CheckExact(given[i]))) {
+      values[i] = given[i];
+      continue;
+    }
     if (given[i] == nullptr || given[i] == Py_None) {
       if (PyTuple_GET_ITEM(op->plain, i) != Py_None) return nullptr;  // a tensor that must be given
       values[i] = Py_None;
@@ -299,12 +315,13 @@ PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, Py
   }
   Operands operands;
   if (op->kernel == nullptr || kwnames != nullptr || observer != nullptr || count != op->kernel->inputs ||
-      !take_operands(args, static_cast<int>(count), operands))
+      !take_operands(*op->kernel, args, operands))
     return call_in_python(self, args, nargsf, kwnames);
   const bool recorded = recording && operands.requires_grad;
   if (recorded && !op->records) return call_in_python(self, args, nargsf, kwnames);
 
-  const ElementwiseKernel& kernel = *op->kernel;
+  const bool ends_in_number = count == 2 && operands.is_scalar[1];
+  const ElementwiseKernel& kernel = ends_in_number ? with_last_number(*op->kernel, operands.numbers[1]) : *op->kernel;
   if (!operands.alike && !op->broadcasts) return call_in_python(self, args, nargsf, kwnames);
   if (!operands.flat || !operands.alike) {
     PyObject* output = kernel.outputs == 1 ? run_elementwise(kernel, operands.values, op->scalars) : not_covered();
@@ -328,7 +345,7 @@ PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, Py
   {
     const int64_t n = PyArray_SIZE(first);
     MaybeReleaseGil released(static_cast<double>(n) * kernel.cost_ns);
-    run_elementwise_contiguous(kernel, operands.dtype, n, operands.data, operands.is_scalar, data, op->scalars);
+    run_elementwise_contiguous(kernel, operands.dtype, n, operands.data, operands.is_scalar, data, op->scalars, operands.wide);
   }
   if (kernel.outputs == 1) return made_result(op, args, operands, outputs[0], recorded);
   PyObject* tensors[max_elementwise_outputs] = {};

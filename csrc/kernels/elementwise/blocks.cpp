@@ -1,10 +1,12 @@
 // The formulas as functions over blocks of elements. Compiled once per instruction set.
 #include <utility>
 
+#include "core/partial.hpp"
 #include "core/simd.hpp"
 #include "kernels/elementwise/convert.hpp"
 #include "kernels/elementwise/elementwise.hpp"
 #include "kernels/elementwise/losses.hpp"
+#include "kernels/elementwise/powers.hpp"
 
 namespace extensor::EXTENSOR_ISA {
 namespace {
@@ -27,92 +29,146 @@ template <class T> struct Outputs<Triple<T>> {
   static constexpr bool is_mask = false;
 };
 
-// Where the results of a block go.
+// Where the results of a block go. Their elements are of type S, which may be narrower than the T they are computed in.
 struct Targets {
   char* out[max_elementwise_outputs];
 };
-template <class T> EXTENSOR_INLINE void put(const Targets& to, int64_t at, Vec<T> value) {
-  store(reinterpret_cast<T*>(to.out[0]) + at, value);
+template <class S, class T> EXTENSOR_INLINE void put_vector(const Targets& to, int output, int64_t at, Vec<T> value) {
+  S* const place = reinterpret_cast<S*>(to.out[output]) + at;
+  if constexpr (std::is_same_v<S, T>) store(place, value);
+  else store_narrowed(place, value);
 }
-template <class T> EXTENSOR_INLINE void put(const Targets& to, int64_t at, Mask<T> value) {
+template <class S, class T> EXTENSOR_INLINE void put(const Targets& to, int64_t at, Vec<T> value) { put_vector<S>(to, 0, at, value); }
+template <class S, class T> EXTENSOR_INLINE void put(const Targets& to, int64_t at, Mask<T> value) {
   store_mask(reinterpret_cast<uint8_t*>(to.out[0]) + at, value);
 }
-template <class T> EXTENSOR_INLINE void put(const Targets& to, int64_t at, Pair<T> value) {
-  store(reinterpret_cast<T*>(to.out[0]) + at, value.first);
-  store(reinterpret_cast<T*>(to.out[1]) + at, value.second);
+template <class S, class T> EXTENSOR_INLINE void put(const Targets& to, int64_t at, Pair<T> value) {
+  put_vector<S>(to, 0, at, value.first);
+  put_vector<S>(to, 1, at, value.second);
 }
-template <class T> EXTENSOR_INLINE void put(const Targets& to, int64_t at, Triple<T> value) {
-  store(reinterpret_cast<T*>(to.out[0]) + at, value.first);
-  store(reinterpret_cast<T*>(to.out[1]) + at, value.second);
-  store(reinterpret_cast<T*>(to.out[2]) + at, value.third);
+template <class S, class T> EXTENSOR_INLINE void put(const Targets& to, int64_t at, Triple<T> value) {
+  put_vector<S>(to, 0, at, value.first);
+  put_vector<S>(to, 1, at, value.second);
+  put_vector<S>(to, 2, at, value.third);
+}
+// The first `count` elements of a vector of results.
+template <class T> EXTENSOR_INLINE void put_part(const Targets& to, int64_t at, int64_t count, Vec<T> value) {
+  store_first(reinterpret_cast<T*>(to.out[0]) + at, value, count);
+}
+template <class T> EXTENSOR_INLINE void put_part(const Targets& to, int64_t at, int64_t count, Pair<T> value) {
+  store_first(reinterpret_cast<T*>(to.out[0]) + at, value.first, count);
+  store_first(reinterpret_cast<T*>(to.out[1]) + at, value.second, count);
+}
+template <class T> EXTENSOR_INLINE void put_part(const Targets& to, int64_t at, int64_t count, Triple<T> value) {
+  store_first(reinterpret_cast<T*>(to.out[0]) + at, value.first, count);
+  store_first(reinterpret_cast<T*>(to.out[1]) + at, value.second, count);
+  store_first(reinterpret_cast<T*>(to.out[2]) + at, value.third, count);
 }
 
-template <class T> EXTENSOR_INLINE Vec<T> read(const T* from) { return load(from); }
-template <class T> EXTENSOR_INLINE Mask<T> read(const uint8_t* from) { return load_mask<T>(from); }
+// A vector of an input whose one element stands for all. Apart from the addresses of the inputs: the compiler holds
+// those in registers only as long as nothing points at them.
+template <int index, class T, bool is_mask> struct Same {
+  alignas(vector_bytes) std::conditional_t<is_mask, uint8_t, T> same[Vec<T>::lanes];
+};
 
-// Input number `index` of a block: a vector of elements at a time, or the same vector again and again.
-// Its elements are of type T, or bytes for a mask.
-template <int index, class T, bool is_mask> struct Input {
-  using Element = std::conditional_t<is_mask, uint8_t, T>;
+// Input number `index` of a block: a vector of elements at a time, or the same vector again and again. Its elements are
+// of type S, or bytes for a mask; one that stands for all is given in T.
+template <int index, class T, class S, bool is_mask> struct Input {
+  using Element = std::conditional_t<is_mask, uint8_t, S>;
   static constexpr int lanes = Vec<T>::lanes;
-  Element same[lanes];
+  static constexpr bool is_narrow = !is_mask && !std::is_same_v<S, T>;
   const Element* at;
+  const T* one;
   int64_t step;
 
-  EXTENSOR_INLINE void open(const void* data, int64_t elements) {
+  EXTENSOR_INLINE void open(const void* data, int64_t elements, Same<index, T, is_mask>& vector) {
     at = static_cast<const Element*>(data);
     step = elements * lanes;
     if (elements != 0) return;
-    for (int lane = 0; lane < lanes; ++lane) same[lane] = *at;
-    at = same;
+    if constexpr (is_mask) {
+      std::memset(vector.same, *at, sizeof vector.same);
+      at = vector.same;
+    } else {
+      store(vector.same, Vec<T>(double(*static_cast<const T*>(data))));
+      if constexpr (is_narrow) one = vector.same;
+      else at = vector.same;
+    }
   }
-  EXTENSOR_INLINE auto get(int vector) const { return read<T>(at + vector * step); }
+  static EXTENSOR_INLINE auto read(const Element* from) {
+    if constexpr (is_mask) return load_mask<T>(from);
+    else if constexpr (is_narrow) return load_widened(from);
+    else return load(from);
+  }
+  EXTENSOR_INLINE auto get(int vector) const {
+    if constexpr (is_narrow) return step == 0 ? load(one) : read(at + vector * step);
+    else return read(at + vector * step);
+  }
   EXTENSOR_INLINE void advance(int vectors) { at += vectors * step; }
   EXTENSOR_INLINE void skip(int64_t elements) { at += step == 0 ? 0 : elements; }
   // Fewer elements than a vector, padded with copies of the first of them.
   EXTENSOR_INLINE auto get_part(int64_t count) const {
-    if (step == 0) return read<T>(at);
-    Element padded[lanes];
-    for (int lane = 0; lane < lanes; ++lane) padded[lane] = at[lane < count ? lane : 0];
-    return read<T>(padded);
+    if (step == 0) return get(0);
+    if constexpr (is_mask || is_narrow) {
+      Element padded[lanes];
+      for (int lane = 0; lane < lanes; ++lane) padded[lane] = at[lane < count ? lane : 0];
+      return read(padded);
+    } else {
+      return load_first(at, count, *at);
+    }
   }
 };
 
 // All inputs and scalars of one formula, and the loop over a block.
-template <class T, const auto& formula, unsigned masks, int unroll, class InputIndices, class ScalarIndices>
+template <class T, class S, const auto& formula, unsigned masks, int unroll, class InputIndices, class ScalarIndices>
 struct Block;
 
-template <class T, const auto& formula, unsigned masks, int unroll, int... input, int... scalar>
-struct Block<T, formula, masks, unroll, std::integer_sequence<int, input...>, std::integer_sequence<int, scalar...>>
-    : Input<input, T, (masks >> input) & 1>... {
+template <class T, class S, const auto& formula, unsigned masks, int unroll, int... input, int... scalar>
+struct Block<T, S, formula, masks, unroll, std::integer_sequence<int, input...>, std::integer_sequence<int, scalar...>>
+    : Input<input, T, S, (masks >> input) & 1>... {
   static constexpr int lanes = Vec<T>::lanes;
-  template <int index> using At = Input<index, T, (masks >> index) & 1>;
+  template <int index> using At = Input<index, T, S, (masks >> index) & 1>;
+  struct Sames : Same<input, T, (masks >> input) & 1>... {};
   using Result = decltype(formula(At<input>().get(0)..., (static_cast<void>(scalar), Vec<T>())...));
 
-  static constexpr int64_t item = Outputs<Result>::is_mask ? 1 : sizeof(T);
+  static constexpr int64_t item = Outputs<Result>::is_mask ? 1 : sizeof(S);
 
-  // `count` elements from element `at` on, fewer than a vector, through padded copies.
+  // `count` elements from element `at` on, fewer than a vector.
   static __attribute__((noinline)) void run_part(const Block& block, const Vec<T>* constants, int64_t at, int64_t count,
                                                  const Targets& to) {
     (void)constants;
-    alignas(vector_bytes) char padded[max_elementwise_outputs][vector_bytes];
-    put(Targets{{padded[0], padded[1], padded[2]}}, 0, formula(block.At<input>::get_part(count)..., constants[scalar]...));
-    for (int i = 0; i < Outputs<Result>::count; ++i) {
-      std::memcpy(to.out[i] + item * at, padded[i], static_cast<size_t>(item * count));
+    const Result result = formula(block.At<input>::get_part(count)..., constants[scalar]...);
+    if constexpr (std::is_same_v<S, T> && !Outputs<Result>::is_mask) {
+      put_part(to, at, count, result);
+    } else {
+      alignas(vector_bytes) char padded[max_elementwise_outputs][vector_bytes];
+      put<S>(Targets{{padded[0], padded[1], padded[2]}}, 0, result);
+      for (int i = 0; i < Outputs<Result>::count; ++i) {
+        std::memcpy(to.out[i] + item * at, padded[i], static_cast<size_t>(item * count));
+      }
     }
   }
 
-  static void run(int64_t n, const void* const* in, const int64_t* steps, void* const* out, const double* scalars) {
-    Block block;
-    (block.At<input>::open(in[input], steps[input]), ...);
+  static void run(int64_t n, const void* const* in, const int64_t* steps, void* const* out, const double* scalars,
+                  int64_t rows, const int64_t* row_strides) {
     const Vec<T> constants[sizeof...(scalar) + 1] = {Vec<T>(scalars[scalar])..., Vec<T>(0.0)};
-    Targets to;
-    for (int i = 0; i < Outputs<Result>::count; ++i) to.out[i] = static_cast<char*>(out[i]);
+    for (int64_t row = 0;;) {
+      Block block;
+      Sames sames;
+      (block.At<input>::open(static_cast<const char*>(in[input]) + (row == 0 ? 0 : row * row_strides[input]), steps[input], sames), ...);
+      Targets to;
+      const int64_t down = row == 0 ? 0 : row * row_strides[sizeof...(input)];
+      for (int i = 0; i < Outputs<Result>::count; ++i) to.out[i] = static_cast<char*>(out[i]) + down;
+      run_row(n, block, constants, to);
+      if (++row == rows) return;
+    }
+  }
 
+  static EXTENSOR_INLINE void run_row(int64_t n, Block& block, const Vec<T>* constants, const Targets& to) {
+    (void)constants;
     int64_t i = 0;
     // Stores that straddle cache lines are slow: a long block first runs up to a boundary.
-    const int64_t lead = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to.out[0]) % vector_bytes) / item;
-    if (!Outputs<Result>::is_mask && n >= 32 * lanes && lead > 0) {
+    const int64_t lead = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(to.out[0]) % (lanes * item)) / item;
+    if (!Outputs<Result>::is_mask && n >= 64 * lanes && lead > 0) {
       const Block copy = block;
       run_part(copy, constants, 0, lead, Targets(to));
       (block.At<input>::skip(lead), ...);
@@ -120,12 +176,12 @@ struct Block<T, formula, masks, unroll, std::integer_sequence<int, input...>, st
     }
     for (; i + unroll * lanes <= n; i += unroll * lanes) {
       for (int vector = 0; vector < unroll; ++vector) {
-        put(to, i + vector * lanes, formula(block.At<input>::get(vector)..., constants[scalar]...));
+        put<S>(to, i + vector * lanes, formula(block.At<input>::get(vector)..., constants[scalar]...));
       }
       (block.At<input>::advance(unroll), ...);
     }
     for (; i + lanes <= n; i += lanes) {
-      put(to, i, formula(block.At<input>::get(0)..., constants[scalar]...));
+      put<S>(to, i, formula(block.At<input>::get(0)..., constants[scalar]...));
       (block.At<input>::advance(1), ...);
     }
     if (i == n) return;
@@ -139,15 +195,24 @@ struct Block<T, formula, masks, unroll, std::integer_sequence<int, input...>, st
 #include "kernels/elementwise/formulas.inc"
 #undef ENTRY
 
-template <class T, const auto& formula, int inputs, int scalars, unsigned masks, int unroll>
-using BlockOf = Block<T, formula, masks, unroll, std::make_integer_sequence<int, inputs>, std::make_integer_sequence<int, scalars>>;
+template <class T, class S, const auto& formula, int inputs, int scalars, unsigned masks, int unroll>
+using BlockOf = Block<T, S, formula, masks, unroll, std::make_integer_sequence<int, inputs>, std::make_integer_sequence<int, scalars>>;
+
+// Blocks of 16-bit elements, for formulas so short that to convert whole blocks before and after would cost more.
+template <class S, const auto& formula, int inputs, int scalars, unsigned masks, int unroll>
+constexpr BlockFunction half_block() {
+  if constexpr (converts_vectors && unroll == 4 && scalars <= 2) return BlockOf<float, S, formula, inputs, scalars, masks, unroll>::run;
+  else return nullptr;
+}
 
 template <const auto& formula, int inputs, int scalars, unsigned masks, int unroll>
 constexpr ElementwiseKernel describe(const char* name, double cost, bool part) {
-  using Single = BlockOf<float, formula, inputs, scalars, masks, unroll>;
-  using Double = BlockOf<double, formula, inputs, scalars, masks, unroll>;
+  using Single = BlockOf<float, float, formula, inputs, scalars, masks, unroll>;
+  using Double = BlockOf<double, double, formula, inputs, scalars, masks, unroll>;
   using Result = Outputs<typename Single::Result>;
-  return {name, inputs, Result::count, scalars, cost, masks, Result::is_mask, part, Single::run, Double::run};
+  return {name,        inputs,      Result::count, scalars, cost, masks, Result::is_mask, part,
+          Single::run, Double::run, half_block<Float16, formula, inputs, scalars, masks, unroll>(),
+          half_block<BFloat16, formula, inputs, scalars, masks, unroll>()};
 }
 
 // Long formulas overlap by themselves; the longest gain from two at a time, which the compiler interleaves.

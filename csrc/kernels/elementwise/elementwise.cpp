@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "core/threads.hpp"
+#include "kernels/elementwise/collect.hpp"
 
 namespace extensor {
 namespace {
@@ -14,9 +15,14 @@ namespace {
 // Elements that are staged at a time in buffers on the stack: few enough for all of them to stay in
 // the first level cache.
 constexpr int64_t block = 512;
-// Shorter rows are collected into blocks first, at about this cost per element and input.
-constexpr int64_t direct_row = 64;
+// Shorter rows are collected into blocks first, at about this cost per element and input; of formulas so short that
+// the collecting would cost more than the lanes it fills, only much shorter ones.
+constexpr int64_t direct_row = 64, direct_short_row = 12;
+constexpr double short_formula_ns = 0.2;
 constexpr double gather_ns = 0.5;
+// Inputs that are dense along another axis than the result are collected in tiles: rows enough to read whole lines of
+// the cache (and more than one from a page), but not more than stay in it.
+constexpr int64_t tile_rows = 32, tile_bytes = 1024;
 
 const ElementwiseTable& table() {
   static const ElementwiseTable& active = EXTENSOR_SELECT(elementwise_table)();
@@ -42,13 +48,19 @@ struct Call {
   bool is_half() const { return dtype == DType::float16 || dtype == DType::bfloat16; }
   double cost_ns() const {
     const double computing = dtype == DType::float64 ? 2 * kernel.cost_ns : kernel.cost_ns;
-    return is_half() ? computing + 0.2 * (kernel.inputs + kernel.outputs) : computing;
+    if (!is_half()) return computing;
+    const bool in_blocks = (dtype == DType::float16 ? kernel.float16 : kernel.bfloat16) == nullptr;
+    return computing + (in_blocks ? 0.2 : 0.04) * (kernel.inputs + kernel.outputs);
   }
 };
 
-void call_block(const Call& call, int64_t n, const Run& run) {
-  const BlockFunction function = call.dtype == DType::float64 ? call.kernel.float64 : call.kernel.float32;
-  function(n, reinterpret_cast<const void* const*>(run.in), run.steps, reinterpret_cast<void* const*>(run.out), call.scalars);
+void run_function(BlockFunction function, const Call& call, int64_t n, const Run& run, int64_t rows = 1, const int64_t* row_strides = nullptr) {
+  function(n, reinterpret_cast<const void* const*>(run.in), run.steps, reinterpret_cast<void* const*>(run.out), call.scalars,
+           rows, row_strides);
+}
+
+void call_block(const Call& call, int64_t n, const Run& run, int64_t rows = 1, const int64_t* row_strides = nullptr) {
+  run_function(call.dtype == DType::float64 ? call.kernel.float64 : call.kernel.float32, call, n, run, rows, row_strides);
 }
 
 // float16 and bfloat16: converted to float32, computed, rounded once.
@@ -56,6 +68,16 @@ void run_half(const Call& call, int64_t n, const Run& run) {
   const bool brain = call.dtype == DType::bfloat16;
   const auto widen = brain ? table().widen_bfloat16 : table().widen_float16;
   const auto narrow = brain ? table().narrow_bfloat16 : table().narrow_float16;
+  if (const BlockFunction function = brain ? call.kernel.bfloat16 : call.kernel.float16) {
+    float single[max_elementwise_inputs];
+    Run with_single = run;
+    for (int i = 0; i < call.kernel.inputs; ++i) {
+      if (run.steps[i] != 0 || ((call.kernel.mask_inputs | call.wide) >> i & 1)) continue;
+      widen(run.in[i], &single[i], 1);
+      with_single.in[i] = reinterpret_cast<const char*>(&single[i]);
+    }
+    return run_function(function, call, n, with_single);
+  }
   alignas(64) float in[max_elementwise_inputs][block];
   alignas(64) float out[max_elementwise_outputs][block];
   for (int64_t done = 0; done < n; done += block) {
@@ -80,6 +102,16 @@ void run_half(const Call& call, int64_t n, const Run& run) {
 void run_direct(const Call& call, int64_t n, const Run& run) {
   if (call.is_half()) run_half(call, n, run);
   else call_block(call, n, run);
+}
+
+// Several rows of n elements; the strides are those of the inputs, then that of the outputs.
+void run_direct_rows(const Call& call, int64_t n, Run run, int64_t rows, const int64_t* row_strides) {
+  if (!call.is_half()) return call_block(call, n, run, rows, row_strides);
+  for (int64_t row = 0; row < rows; ++row) {
+    run_half(call, n, run);
+    for (int i = 0; i < call.kernel.inputs; ++i) run.in[i] += row_strides[i];
+    for (int i = 0; i < call.kernel.outputs; ++i) run.out[i] += row_strides[call.kernel.inputs];
+  }
 }
 
 Run advanced(const Call& call, const Run& run, int64_t elements) {
@@ -134,6 +166,11 @@ class Rows {
     for (int axis = 0; axis <= last_; ++axis) bytes += at_[axis] * layout_.strides[input][axis];
     return bytes;
   }
+  // Of the axis before the last, which there must be.
+  int64_t rows_left() const { return layout_.shape[last_ - 1] - at_[last_ - 1]; }
+  void advance_rows(int64_t rows) {
+    if (rows > 0) at_[last_ - 1] += rows;
+  }
   // Moves by at most the rest of the row.
   void advance(int64_t elements) {
     at_[last_] += elements;
@@ -149,77 +186,166 @@ class Rows {
   int64_t at_[max_elementwise_dims];
 };
 
-// Elements [begin, end) of the result, row by row; every row is one run.
+// Elements [begin, end) of the result, row by row.
 void run_rows(const Call& call, const Layout& layout, int64_t begin, int64_t end, Run part) {
   const Run origin = part;
+  const int last = layout.ndim - 1, inputs = call.kernel.inputs;
+  const int64_t length = layout.shape[last];
   Rows rows(layout, begin);
-  for (int i = 0; i < call.kernel.inputs; ++i) part.steps[i] = layout.strides[i][layout.ndim - 1] == 0 ? 0 : 1;
-  for (int64_t left = end - begin; left > 0;) {
-    const int64_t count = std::min(left, rows.left_in_row());
-    for (int i = 0; i < call.kernel.inputs; ++i) part.in[i] = origin.in[i] + rows.offset(i);
-    run_direct(call, count, part);
-    for (int i = 0; i < call.kernel.outputs; ++i) part.out[i] += count * call.output_size();
-    rows.advance(count);
-    left -= count;
+  int64_t row_strides[max_elementwise_inputs + 1];
+  for (int i = 0; i < inputs; ++i) {
+    part.steps[i] = layout.strides[i][last] == 0 ? 0 : 1;
+    row_strides[i] = layout.strides[i][last - 1];
   }
-}
-
-template <class Item>
-void copy_strided(const char* from, int64_t stride, int64_t count, char* to) {
-  Item* items = reinterpret_cast<Item*>(to);
-  for (int64_t i = 0; i < count; ++i) std::memcpy(items + i, from + i * stride, sizeof(Item));
-}
-
-void copy_run(const char* from, int64_t stride, int64_t size, int64_t count, char* to) {
-  if (stride == size) std::memcpy(to, from, static_cast<size_t>(size * count));
-  else if (size == 4) copy_strided<uint32_t>(from, stride, count, to);
-  else if (size == 8) copy_strided<uint64_t>(from, stride, count, to);
-  else if (size == 2) copy_strided<uint16_t>(from, stride, count, to);
-  else copy_strided<uint8_t>(from, stride, count, to);
+  row_strides[inputs] = length * call.output_size();
+  for (int64_t left = end - begin; left > 0;) {
+    // The rest of a row, or all whole rows up to the end of the axis before it.
+    const int64_t count = std::min(left, rows.left_in_row());
+    const int64_t whole = count == length ? std::min(left / length, rows.rows_left()) : 1;
+    for (int i = 0; i < inputs; ++i) part.in[i] = origin.in[i] + rows.offset(i);
+    run_direct_rows(call, count, part, whole, row_strides);
+    for (int i = 0; i < call.kernel.outputs; ++i) part.out[i] += whole * count * call.output_size();
+    rows.advance_rows(whole - 1);
+    rows.advance(count);
+    left -= whole * count;
+  }
 }
 
 void gather(const Layout& layout, int input, int64_t begin, int64_t count, int64_t size, const char* from, char* to) {
-  const int64_t stride = layout.strides[input][layout.ndim - 1];
+  const int last = layout.ndim - 1;
+  const int64_t stride = layout.strides[input][last], length = layout.shape[last];
+  const int64_t row_stride = last > 0 ? layout.strides[input][last - 1] : 0;
   Rows rows(layout, begin);
   while (count > 0) {
-    const int64_t run = std::min(count, rows.left_in_row());
-    copy_run(from + rows.offset(input), stride, size, run, to);
-    to += run * size;
-    count -= run;
-    rows.advance(run);
+    // The rest of a row, or all whole rows up to the end of the axis before it.
+    int64_t columns = std::min(count, rows.left_in_row()), whole = 1;
+    if (last > 0 && columns == length) whole = std::min(count / length, rows.rows_left());
+    for_item_size(size, [&](auto* type) {
+      collect_rows(from + rows.offset(input), row_stride, stride, whole, columns, reinterpret_cast<decltype(type)>(to));
+    });
+    to += whole * columns * size;
+    count -= whole * columns;
+    rows.advance_rows(whole - 1);
+    rows.advance(columns);
   }
+}
+
+// How the elements of an input follow those of the result.
+enum class Lie { still, dense, repeating, scattered };
+
+Lie lie_of(const Layout& layout, int input, int64_t size) {
+  const int64_t* strides = layout.strides[input];
+  bool still = true, dense = true, repeating = true;
+  int64_t next = size;
+  for (int axis = layout.ndim - 1; axis >= 0; --axis) {
+    still = still && strides[axis] == 0;
+    dense = dense && strides[axis] == next;
+    repeating = repeating && (axis == layout.ndim - 1 || strides[axis] == 0);
+    next *= layout.shape[axis];
+  }
+  return still ? Lie::still : dense ? Lie::dense : repeating ? Lie::repeating : Lie::scattered;
 }
 
 // Elements [begin, end) of the result, in blocks: inputs whose elements do not lie one after another
 // are collected first.
 void run_gathered(const Call& call, const Layout& layout, int64_t begin, int64_t end, Run part) {
   alignas(64) char staged[max_elementwise_inputs][block * 8];
-  bool lies_still[max_elementwise_inputs], is_contiguous[max_elementwise_inputs];
+  // In blocks of whole rows a row that is the same for all is collected once.
+  const int64_t row = layout.shape[layout.ndim - 1], length = row < block ? block - block % row : block;
+  Lie lies[max_elementwise_inputs];
   for (int i = 0; i < call.kernel.inputs; ++i) {
-    int64_t dense = call.input_size(i);
-    lies_still[i] = is_contiguous[i] = true;
-    for (int axis = layout.ndim - 1; axis >= 0; --axis) {
-      lies_still[i] = lies_still[i] && layout.strides[i][axis] == 0;
-      is_contiguous[i] = is_contiguous[i] && layout.strides[i][axis] == dense;
-      dense *= layout.shape[axis];
-    }
-    part.steps[i] = lies_still[i] ? 0 : 1;
+    lies[i] = lie_of(layout, i, call.input_size(i));
+    if (lies[i] == Lie::repeating && row > block) lies[i] = Lie::scattered;
+    part.steps[i] = lies[i] == Lie::still ? 0 : 1;
+    if (lies[i] == Lie::repeating) gather(layout, i, begin, std::min(length, end - begin), call.input_size(i), part.in[i], staged[i]);
   }
-  for (int64_t at = begin; at < end; at += block) {
-    const int64_t count = std::min(block, end - at);
+  for (int64_t at = begin; at < end; at += length) {
+    const int64_t count = std::min(length, end - at);
     Run run = part;
     for (int i = 0; i < call.kernel.inputs; ++i) {
-      if (lies_still[i]) continue;
+      if (lies[i] == Lie::still) continue;
       const int64_t size = call.input_size(i);
-      if (is_contiguous[i]) {
+      if (lies[i] == Lie::dense) {
         run.in[i] += at * size;
-      } else {
-        gather(layout, i, at, count, size, part.in[i], staged[i]);
-        run.in[i] = staged[i];
+        continue;
       }
+      if (lies[i] == Lie::scattered) gather(layout, i, at, count, size, part.in[i], staged[i]);
+      run.in[i] = staged[i];
     }
     run_direct(call, count, run);
     for (int i = 0; i < call.kernel.outputs; ++i) part.out[i] += count * call.output_size();
+  }
+}
+
+// Shorter rows are better collected.
+int64_t shortest_direct_row(const Call& call, const Layout& layout) {
+  if (call.kernel.cost_ns >= short_formula_ns || call.is_half()) return direct_row;
+  // What is collected once costs nothing.
+  for (int i = 0; i < call.kernel.inputs; ++i)
+    if (lie_of(layout, i, call.input_size(i)) == Lie::scattered) return direct_short_row;
+  return direct_row;
+}
+
+// An axis before the last along which an input is dense that is not dense along the last; -1 if there is none.
+int tiled_axis(const Call& call, const Layout& layout) {
+  const int last = layout.ndim - 1;
+  if (layout.shape[last] < direct_row / 2) return -1;
+  for (int i = 0; i < call.kernel.inputs; ++i) {
+    const int64_t size = call.input_size(i), stride = layout.strides[i][last];
+    if (stride == 0 || stride == size) continue;
+    for (int axis = 0; axis < last; ++axis)
+      if (layout.strides[i][axis] == size && layout.shape[axis] >= 4) return axis;
+  }
+  return -1;
+}
+
+// Bands of rows along `axis`, each over the whole of the last axis; bands [begin, end) of all there are.
+void run_tiles(const Call& call, const Layout& layout, int axis, int64_t begin, int64_t end, const Run& whole) {
+  alignas(64) char staged[max_elementwise_inputs][tile_rows * tile_bytes];
+  const int last = layout.ndim - 1;
+  const int64_t columns = layout.shape[last], bands = (layout.shape[axis] + tile_rows - 1) / tile_rows;
+  const int64_t tile_columns = tile_bytes / int64_t(item_size(call.dtype));
+  int64_t out_strides[max_elementwise_dims];
+  for (int64_t a = last, next = call.output_size(); a >= 0; next *= layout.shape[a--]) out_strides[a] = next;
+
+  for (int64_t band = begin; band < end; ++band) {
+    int64_t at[max_elementwise_dims] = {};
+    at[axis] = band % bands * tile_rows;
+    int64_t rest = band / bands;
+    for (int a = last - 1; a >= 0; --a) {
+      if (a == axis) continue;
+      at[a] = rest % layout.shape[a];
+      rest /= layout.shape[a];
+    }
+    const int64_t rows = std::min(tile_rows, layout.shape[axis] - at[axis]);
+    Run corner = whole;
+    for (int a = 0; a < last; ++a) {
+      for (int i = 0; i < call.kernel.inputs; ++i) corner.in[i] += at[a] * layout.strides[i][a];
+      for (int i = 0; i < call.kernel.outputs; ++i) corner.out[i] += at[a] * out_strides[a];
+    }
+    for (int64_t done = 0; done < columns; done += tile_columns) {
+      const int64_t count = std::min(tile_columns, columns - done);
+      Run tile = corner;
+      int64_t row_strides[max_elementwise_inputs + 1];
+      for (int i = 0; i < call.kernel.inputs; ++i) {
+        const int64_t size = call.input_size(i), stride = layout.strides[i][last], row_stride = layout.strides[i][axis];
+        const char* const from = corner.in[i] + done * stride;
+        tile.in[i] = from;
+        tile.steps[i] = stride == 0 ? 0 : 1;
+        row_strides[i] = row_stride;
+        if (stride == 0 || stride == size) continue;
+        for_item_size(size, [&](auto* type) {
+          auto* const to = reinterpret_cast<decltype(type)>(staged[i]);
+          if (row_stride == size) collect_columns(from, stride, rows, count, to, count);
+          else collect_rows(from, row_stride, stride, rows, count, to);
+        });
+        tile.in[i] = staged[i];
+        row_strides[i] = count * size;
+      }
+      row_strides[call.kernel.inputs] = out_strides[axis];
+      for (int i = 0; i < call.kernel.outputs; ++i) tile.out[i] += done * call.output_size();
+      run_direct_rows(call, count, tile, rows, row_strides);
+    }
   }
 }
 
@@ -261,12 +387,21 @@ void run_elementwise_strided(const ElementwiseKernel& kernel, DType dtype, int n
     for (int i = 0; i < kernel.inputs; ++i) is_scalar[i] = layout.ndim == 0 || layout.strides[i][0] == 0;
     return run_elementwise_contiguous(kernel, dtype, layout.size, in, is_scalar, out, scalars, wide);
   }
-  const bool direct = layout.rows_are_direct && layout.shape[layout.ndim - 1] >= direct_row;
+  Run whole;
+  for (int i = 0; i < kernel.inputs; ++i) whole.in[i] = static_cast<const char*>(in[i]);
+  for (int i = 0; i < kernel.outputs; ++i) whole.out[i] = static_cast<char*>(out[i]);
+  const bool direct = layout.rows_are_direct && layout.shape[layout.ndim - 1] >= shortest_direct_row(call, layout);
   const double cost = call.cost_ns() + (direct ? 0.0 : gather_ns * kernel.inputs);
+  const int axis = direct ? -1 : tiled_axis(call, layout);
+  if (axis >= 0) {
+    const int64_t columns = layout.shape[layout.ndim - 1], rows = layout.shape[axis], bands = (rows + tile_rows - 1) / tile_rows;
+    const int64_t count = layout.size / (columns * rows) * bands;
+    return parallel_for(count, cost * double(layout.size) / double(count),
+                        [&](int64_t begin, int64_t end) { run_tiles(call, layout, axis, begin, end, whole); });
+  }
   parallel_for(layout.size, cost, [&](int64_t begin, int64_t end) {
-    Run part;
-    for (int i = 0; i < kernel.inputs; ++i) part.in[i] = static_cast<const char*>(in[i]);
-    for (int i = 0; i < kernel.outputs; ++i) part.out[i] = static_cast<char*>(out[i]) + begin * call.output_size();
+    Run part = whole;
+    for (int i = 0; i < kernel.outputs; ++i) part.out[i] += begin * call.output_size();
     if (direct) run_rows(call, layout, begin, end, part);
     else run_gathered(call, layout, begin, end, part);
   });

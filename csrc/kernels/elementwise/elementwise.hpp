@@ -19,9 +19,10 @@ constexpr int max_elementwise_scalars = 12;
 constexpr int max_elementwise_dims = 32;
 
 // in[i] points to n elements if steps[i] is 1, to one element that stands for all if it is 0.
-// Outputs are contiguous and may coincide with an input of step 1.
+// Outputs are contiguous and may coincide with an input of step 1. Of all this there are `rows`; row_strides says by how
+// many bytes each input, and behind them the outputs, go on from row to row (nothing if there is one row).
 using BlockFunction = void (*)(int64_t n, const void* const* in, const int64_t* steps, void* const* out,
-                               const double* scalars);
+                               const double* scalars, int64_t rows, const int64_t* row_strides);
 
 struct ElementwiseKernel {
   const char* name;
@@ -34,10 +35,16 @@ struct ElementwiseKernel {
   bool is_part;            // of what Python knows as a kernel: chosen by a binding
   BlockFunction float32;
   BlockFunction float64;
+  // nullptr where blocks are better converted as a whole. An element that stands for all is given as a float.
+  BlockFunction float16;
+  BlockFunction bfloat16;
 };
 
 // nullptr if there is none of that name.
 const ElementwiseKernel* find_elementwise(const char* name);
+
+// Some kernels have a simpler one for a number as their last input, which it then does without; else `kernel` itself.
+const ElementwiseKernel& with_last_number(const ElementwiseKernel& kernel, double number);
 
 // All kernels of the active instruction set, in the order of formulas.inc.
 struct ElementwiseTable {

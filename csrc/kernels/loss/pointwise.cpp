@@ -58,7 +58,7 @@ bool run_blocks(const PointwiseLoss& loss, Place place, Use use) {
       }
       T* to = place(start, buffer);
       void* out[] = {to};
-      function(count, in, loss.steps, out, loss.scalars);
+      function(count, in, loss.steps, out, loss.scalars, 1, nullptr);
       use(k, to, count);
     }
   });

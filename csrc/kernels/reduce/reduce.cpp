@@ -1,6 +1,7 @@
 // Compiled once per instruction set.
 #include "kernels/reduce/reduce.hpp"
 
+#include "kernels/reduce/half_sum.hpp"
 #include "kernels/reduce/logsumexp.hpp"
 #include "kernels/reduce/moments.hpp"
 #include "kernels/reduce/states.hpp"
@@ -39,7 +40,7 @@ void reduce_any(Reduction kind, const ReduceLayout& x, const T* from, T* out, do
 }  // namespace
 
 const ReduceTable& reduce_table() {
-  static constexpr ReduceTable table = {reduce_any<float>, reduce_any<double>};
+  static constexpr ReduceTable table = {reduce_any<float>, reduce_any<double>, reduce_half};
   return table;
 }
 

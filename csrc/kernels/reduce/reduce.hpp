@@ -23,6 +23,8 @@ struct ReduceLayout {
 struct ReduceTable {
   void (*float32)(Reduction, const ReduceLayout&, const float* x, float* out, double ddof);
   void (*float64)(Reduction, const ReduceLayout&, const double* x, double* out, double ddof);
+  // False where the elements have to be widened first.
+  bool (*half)(DType, Reduction, const ReduceLayout&, const void* x, void* out);
 };
 EXTENSOR_PER_ISA(const ReduceTable& reduce_table())
 

@@ -220,7 +220,7 @@ def sigmoid_backward(grad_output: ExTensor, output: ExTensor) -> ExTensor:
     return unary_backward_from_output("sigmoid_backward", kernels.sigmoid_backward, grad_output, output)
 
 
-@differentiable
+@differentiable(plain=(..., False))
 def gelu(x: ExTensor, approximate: bool = False) -> ExTensor:
     """Gaussian error linear unit.   y = x * Phi(x) = x * (1 + erf(x / sqrt(2))) / 2
 
@@ -249,7 +249,7 @@ def _gelu_formula(g: Any, x: Any, approximate: bool = False) -> ExTensor:
     return g * ((1 + erf(x * math.sqrt(0.5))) / 2 + x * density)
 
 
-@fused(_gelu_formula)
+@fused(_gelu_formula, plain=(..., ..., False))
 def gelu_backward(grad_output: ExTensor, x: ExTensor, approximate: bool = False) -> ExTensor:
     """Gradient of :func:`gelu`.   dx = dy * (Phi(x) + x * phi(x)),  phi(x) = exp(-x**2 / 2) / sqrt(2 pi)
 

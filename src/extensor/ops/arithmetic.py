@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import kernels
 from ..dtypes import FLOATING, guard_width
-from ..graph import differentiable, fused
+from ..graph import ANY_NUMBER, OPERAND, SHAPE_OF, differentiable, fused
 from ..kernels import Kernel
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._binary import binary
@@ -30,6 +30,11 @@ __all__ = [
     "power", "power_backward", "negate", "negate_backward",
     "maximum", "maximum_backward", "minimum", "minimum_backward",
 ]  # fmt: skip
+
+
+_PLAIN = (..., OPERAND, OPERAND, BOTH)
+_PLAIN_GUARDED = (..., OPERAND, OPERAND, ANY_NUMBER, BOTH)
+_PLAIN_SHAPES = (..., SHAPE_OF, SHAPE_OF, BOTH)
 
 
 def _shape(value: Any) -> Shape:
@@ -105,6 +110,30 @@ def add(a: Any, b: Any) -> ExTensor:
     return binary("add", kernels.add, a, b)
 
 
+def _spread_formula(negative: bool) -> Any:
+    def formula(g: Any, a: Any, b: Any, *, needs: Needs = BOTH) -> BinaryGradients:
+        a, b = shape_of("add_backward", "a", a), shape_of("add_backward", "b", b)
+        return BinaryGradients(
+            sum_to_shape(g, a) if needs[0] else None,
+            (negate(sum_to_shape(g, b)) if negative else sum_to_shape(g, b)) if needs[1] else None,
+        )
+
+    return formula
+
+
+def _spread_backward(
+    function: str, kernel: Kernel, grad_output: Any, a: Any, b: Any, needs: Needs
+) -> BinaryGradients:
+    check_needs(function, needs)
+    shape_a, shape_b = shape_of(function, "a", a), shape_of(function, "b", b)
+    grad = _check_grad(function, grad_output, shape_a, shape_b)
+    grad_a, grad_b = kernel(grad, shape_a, shape_b, needs)
+    return BinaryGradients(
+        cast_like(grad_a, a) if needs[0] else None, cast_like(grad_b, b) if needs[1] else None
+    )
+
+
+@fused(_spread_formula(negative=False), plain=_PLAIN_SHAPES)
 def add_backward(
     grad_output: ExTensor, a: TensorOrShape, b: TensorOrShape, *, needs: Needs = BOTH
 ) -> BinaryGradients:
@@ -120,19 +149,7 @@ def add_backward(
         >>> et.add_backward(et.ones((2, 3)), (2, 3), (3,)).grad_b.tolist()
         [2.0, 2.0, 2.0]
     """
-    if needs is BOTH and type(a) is type(b) is tuple and a == b and _has_shape(grad_output, a):
-        return BinaryGradients(grad_output, grad_output)  # as in every network with shortcuts
-    check_needs("add_backward", needs)
-    shape_a, shape_b = shape_of("add_backward", "a", a), shape_of("add_backward", "b", b)
-    grad = _check_grad("add_backward", grad_output, shape_a, shape_b)
-
-    def summed(shape: Shape) -> ExTensor:
-        return grad if grad.shape == shape else sum_to_shape(grad, shape)
-
-    return BinaryGradients(
-        cast_like(summed(shape_a), a) if needs[0] else None,
-        cast_like(summed(shape_b), b) if needs[1] else None,
-    )
+    return _spread_backward("add_backward", kernels.add_backward, grad_output, a, b, needs)
 
 
 @differentiable
@@ -147,6 +164,7 @@ def subtract(a: Any, b: Any) -> ExTensor:
     return binary("subtract", kernels.subtract, a, b)
 
 
+@fused(_spread_formula(negative=True), plain=_PLAIN_SHAPES)
 def subtract_backward(
     grad_output: ExTensor, a: TensorOrShape, b: TensorOrShape, *, needs: Needs = BOTH
 ) -> BinaryGradients:
@@ -159,13 +177,7 @@ def subtract_backward(
         >>> et.subtract_backward(et.ones(3), (3,), ()).grad_b.item()
         -3.0
     """
-    check_needs("subtract_backward", needs)
-    shape_a, shape_b = shape_of("subtract_backward", "a", a), shape_of("subtract_backward", "b", b)
-    grad = _check_grad("subtract_backward", grad_output, shape_a, shape_b)
-    return BinaryGradients(
-        cast_like(sum_to_shape(grad, shape_a), a) if needs[0] else None,
-        cast_like(negate(sum_to_shape(grad, shape_b)), b) if needs[1] else None,
-    )
+    return _spread_backward("subtract_backward", kernels.subtract_backward, grad_output, a, b, needs)
 
 
 @differentiable
@@ -180,7 +192,7 @@ def multiply(a: Any, b: Any) -> ExTensor:
     return binary("multiply", kernels.multiply, a, b)
 
 
-@fused(lambda g, a, b, *, needs=BOTH: _summed(needs, a, b, lambda: g * b, lambda: g * a))
+@fused(lambda g, a, b, *, needs=BOTH: _summed(needs, a, b, lambda: g * b, lambda: g * a), plain=_PLAIN)
 def multiply_backward(
     grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH
 ) -> BinaryGradients:
@@ -222,7 +234,7 @@ def _divide_formula(g: Any, a: Any, b: Any, *, eps: Any = None, needs: Needs = B
     return _summed(needs, a, b, lambda: g / d, lambda: -g * (a / d) / d)
 
 
-@fused(_divide_formula)
+@fused(_divide_formula, plain=_PLAIN_GUARDED)
 def divide_backward(
     grad_output: ExTensor, a: ExTensor, b: ExTensor, *, eps: float | None = None, needs: Needs = BOTH
 ) -> BinaryGradients:
@@ -343,7 +355,7 @@ def _power_formula(g: Any, a: Any, b: Any, *, eps: Any = None, needs: Needs = BO
     return _summed(needs, a, b, grad_a, grad_b)
 
 
-@fused(_power_formula)
+@fused(_power_formula, plain=_PLAIN_GUARDED)
 def power_backward(
     grad_output: ExTensor, a: ExTensor, b: ExTensor, *, eps: float | None = None, needs: Needs = BOTH
 ) -> BinaryGradients:
@@ -422,7 +434,7 @@ def _extremum_formula(wins: Any) -> Any:
     return formula
 
 
-@fused(_extremum_formula(np.greater))
+@fused(_extremum_formula(np.greater), plain=_PLAIN)
 def maximum_backward(
     grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH
 ) -> BinaryGradients:
@@ -452,7 +464,7 @@ def minimum(a: Any, b: Any) -> ExTensor:
     return binary("minimum", kernels.minimum, a, b)
 
 
-@fused(_extremum_formula(np.less))
+@fused(_extremum_formula(np.less), plain=_PLAIN)
 def minimum_backward(
     grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH
 ) -> BinaryGradients:

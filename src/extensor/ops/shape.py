@@ -338,7 +338,7 @@ def _swapped(function: str, ndim: int, axis1: Any, axis2: Any) -> tuple[int, ...
     return tuple(order)
 
 
-@differentiable
+@differentiable(plain=(..., INTS, INTS))
 def swapaxes(x: ExTensor, axis1: int, axis2: int) -> ExTensor:
     """``x`` with two axes exchanged.
 
@@ -348,7 +348,8 @@ def swapaxes(x: ExTensor, axis1: int, axis2: int) -> ExTensor:
         (4, 3, 2)
     """
     x = as_tensor("swapaxes", "x", x)
-    return kernels.permute(x, _swapped("swapaxes", x.ndim, axis1, axis2))
+    first, second = as_axis("swapaxes", axis1, x.ndim), as_axis("swapaxes", axis2, x.ndim)
+    return kernels.swapaxes(x, first, second)
 
 
 def swapaxes_backward(grad_output: ExTensor, axis1: int, axis2: int) -> ExTensor:

@@ -8,7 +8,7 @@ from ..dispatch import kernel
 from .broadcasting import summed_to
 
 __all__ = [
-    "add", "subtract", "multiply", "multiply_backward", "divide", "divide_backward", "floor_divide",
+    "add", "add_backward", "subtract", "subtract_backward", "multiply", "multiply_backward", "divide", "divide_backward", "floor_divide",
     "modulo", "modulo_backward", "power", "power_backward", "negate",
     "maximum", "maximum_backward", "minimum", "minimum_backward",
 ]  # fmt: skip
@@ -41,8 +41,18 @@ def add(a, b):
 
 
 @kernel
+def add_backward(g, shape_a, shape_b, needs):
+    return (summed_to(g, shape_a) if needs[0] else None, summed_to(g, shape_b) if needs[1] else None)
+
+
+@kernel
 def subtract(a, b):
     return np.subtract(a, b)
+
+
+@kernel
+def subtract_backward(g, shape_a, shape_b, needs):
+    return (summed_to(g, shape_a) if needs[0] else None, -summed_to(g, shape_b) if needs[1] else None)
 
 
 @kernel

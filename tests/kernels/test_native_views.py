@@ -1,0 +1,78 @@
+"""The native views against NumPy's: same elements, same memory, and what is left to the reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import extensor as et
+from extensor.kernels import KERNELS, NATIVE
+
+pytestmark = pytest.mark.skipif("index" not in NATIVE, reason="the native module is not built")
+
+X = np.arange(2 * 3 * 4, dtype=np.float32).reshape(2, 3, 4)
+KEYS: list[Any] = [
+    0, -1, slice(None), slice(1, None), slice(None, None, 2), slice(None, None, -1), None, ..., (), (1, 2, 3),
+    (slice(None), 1), (..., 0), (0, ..., slice(0, 2)), (None, 0, None), (slice(5, 9),), (slice(None), slice(None, None, 2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.bool_, np.float16], ids=lambda d: d.__name__)
+def test_index(key: Any, dtype: Any) -> None:
+    x = X.astype(dtype)
+    got, want = NATIVE["index"](x, key), x[key]
+    assert type(got) is np.ndarray
+    assert (got.dtype, got.shape) == (x.dtype, np.shape(want))
+    np.testing.assert_array_equal(got, want)
+    assert np.shares_memory(got, x) or got.size == 0
+
+
+@pytest.mark.parametrize(
+    "key", [2, (0, 0, 0, 0), [0], np.array([0]), True, (..., ...), slice(None, None, 0), 1.0, "a"]
+)
+def test_keys_that_are_left_to_the_reference(key: Any) -> None:
+    assert NATIVE["index"](X, key) is NotImplemented
+
+
+@pytest.mark.parametrize("axes", [None, (0, 1, 2), (2, 0, 1), (-1, 0, -2)], ids=str)
+@pytest.mark.parametrize("name", ["transpose", "permute"])
+def test_transpose(name: str, axes: Any) -> None:
+    got, want = NATIVE[name](X, axes), X.transpose(axes)
+    np.testing.assert_array_equal(got, want)
+    assert got.strides == want.strides
+    assert np.shares_memory(got, X)
+
+
+@pytest.mark.parametrize("axes", [(0, 1), (0, 1, 1), (0, 1, 3), [0, 1, 2], 1, (0.0, 1, 2)], ids=str)
+def test_axes_that_are_left_to_the_reference(axes: Any) -> None:
+    assert NATIVE["transpose"](X, axes) is NotImplemented
+
+
+def test_swapaxes() -> None:
+    for first in range(-3, 3):
+        for second in range(-3, 3):
+            got = NATIVE["swapaxes"](X, first, second)
+            np.testing.assert_array_equal(got, KERNELS["swapaxes"].reference(X, first, second))
+    assert NATIVE["swapaxes"](X, 0, 3) is NotImplemented
+
+
+def test_recorded_views_have_their_gradients() -> None:
+    rng = np.random.default_rng(0)
+    for view, numpy_view in (
+        (lambda t: t[1, :, ::2], lambda a: a[1, :, ::2]),
+        (lambda t: t[..., None, -1], lambda a: a[..., None, -1]),
+        (lambda t: t.T, lambda a: a.T),
+        (lambda t: et.transpose(t, axes=(1, 0, 2)), lambda a: a.transpose(1, 0, 2)),
+        (lambda t: et.permute(t, (2, 0, 1)), lambda a: a.transpose(2, 0, 1)),
+        (lambda t: et.swapaxes(t, -1, 0), lambda a: a.swapaxes(-1, 0)),
+    ):
+        x = et.tensor(X, requires_grad=True)
+        y = view(x)
+        g = rng.normal(size=y.shape).astype(np.float32)
+        y.backward(et.tensor(g))
+        want = np.zeros_like(X)
+        numpy_view(want)[...] = g
+        np.testing.assert_array_equal(x.grad.numpy(), want)
