@@ -41,10 +41,6 @@ def _shape(value: Any) -> Shape:
     return value.shape if isinstance(value, (ExTensor, np.ndarray)) else ()
 
 
-def _has_shape(grad_output: Any, shape: Shape) -> bool:
-    return type(grad_output) is ExTensor and grad_output.shape == shape and grad_output.dtype in FLOATING
-
-
 def _check_grad(function: str, grad_output: Any, shape_a: Shape, shape_b: Shape) -> ExTensor:
     grad = as_floating(function, "grad_output", grad_output)
     if grad.shape == shape_a == shape_b:
