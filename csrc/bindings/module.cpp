@@ -12,6 +12,7 @@ namespace nb = nanobind;
 
 namespace extensor {
 
+void bind_casting(PyObject* kernels);
 void bind_conv(PyObject* kernels);
 void bind_attention(PyObject* kernels);
 void bind_elementwise(PyObject* kernels);
@@ -44,6 +45,7 @@ NB_MODULE(_native, m) {
   if (!bind_recorder(m.ptr())) throw nb::python_error();
 
   nb::dict kernels;
+  bind_casting(kernels.ptr());
   bind_conv(kernels.ptr());
   bind_attention(kernels.ptr());
   bind_elementwise(kernels.ptr());

@@ -52,6 +52,7 @@ class OpBase:
 ALL_AXES: str
 ANY_NUMBER: str
 ANY_INTS: str
+DTYPE: str
 ONES: str
 ZEROS: str
 FLAT_AXIS: str

@@ -16,6 +16,7 @@ entry                what the argument is
 ``ALL_AXES``         None, an axis or several; ``LAST_AXIS``: one axis, the last without it;
                      ``FLAT_AXIS``: one axis, or None
 ``ANY_NUMBER``       a number, or None
+``DTYPE``            a dtype
 ``ONES``             an int, or a tuple of ints; 1 without it; ``ZEROS``: 0 without it;
                      ``ANY_INTS``: None without it
 anything else        an option with this default; another value of its type is plain, too
@@ -36,12 +37,12 @@ from .kernels import NATIVE
 from .tensor import ExTensor
 
 try:
-    from ._native import ALL_AXES, ANY_INTS, ANY_NUMBER, FLAT_AXIS, LAST_AXIS, ONES, ZEROS
+    from ._native import ALL_AXES, ANY_INTS, ANY_NUMBER, DTYPE, FLAT_AXIS, LAST_AXIS, ONES, ZEROS
 except ModuleNotFoundError:
-    from ._pure import ALL_AXES, ANY_INTS, ANY_NUMBER, FLAT_AXIS, LAST_AXIS, ONES, ZEROS
+    from ._pure import ALL_AXES, ANY_INTS, ANY_NUMBER, DTYPE, FLAT_AXIS, LAST_AXIS, ONES, ZEROS
 
 __all__ = [
-    "ALL_AXES", "ANY_INTS", "ANY_NUMBER", "FLAT_AXIS", "INTS", "LAST_AXIS", "ONES", "SHAPE", "SHAPE_OF", "ZEROS",
+    "ALL_AXES", "ANY_INTS", "ANY_NUMBER", "DTYPE", "FLAT_AXIS", "INTS", "LAST_AXIS", "ONES", "SHAPE", "SHAPE_OF", "ZEROS",
     "run_backward_natively", "run_natively", "run_undifferentiated_natively",
 ]  # fmt: skip
 
@@ -62,13 +63,13 @@ def run_natively(op: Any, rule: Rule) -> None:
         if p.is_output:
             kept.append(("output", 0))
         elif p.name in tensors and not p.variadic:
-            kept.append(("shape" if p.only_shape else "argument", tensors.index(p.name)))
+            kept.append((p.kept, tensors.index(p.name)))
         else:
             return
     if op.plain is not None:
         options = {p.name for p in rule.parameters if p.keyword}
         names = tuple(
-            n if n in options or (n in tensors and entry not in (INTS, SHAPE)) else None
+            n if n in options or (n in tensors and entry not in (INTS, SHAPE, DTYPE)) else None
             for n, entry in zip(rule.names, op.plain)
         )
         targets = rule.targets if op.mirrored is None else (*rule.targets, op.mirrored)

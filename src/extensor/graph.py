@@ -36,6 +36,7 @@ from ._plain_calls import (
     ALL_AXES,
     ANY_INTS,
     ANY_NUMBER,
+    DTYPE,
     FLAT_AXIS,
     INTS,
     LAST_AXIS,
@@ -75,7 +76,7 @@ except ModuleNotFoundError:
     )
 
 __all__ = [
-    "ALL_AXES", "ANY_INTS", "ANY_NUMBER", "FLAT_AXIS", "INTS", "LAST_AXIS", "ONES", "SHAPE", "SHAPE_OF", "ZEROS", "Node", "Op", "differentiable", "fused",
+    "ALL_AXES", "ANY_INTS", "ANY_NUMBER", "DTYPE", "FLAT_AXIS", "INTS", "LAST_AXIS", "ONES", "SHAPE", "SHAPE_OF", "ZEROS", "Node", "Op", "differentiable", "fused",
     "is_recording", "no_grad", "observe", "undifferentiated",
 ]  # fmt: skip
 

@@ -9,6 +9,7 @@ PyObject* any_number = nullptr;
 PyObject* ones = nullptr;
 PyObject* zeros = nullptr;
 PyObject* any_ints = nullptr;
+PyObject* any_dtype = nullptr;
 
 namespace {
 
@@ -49,7 +50,8 @@ constexpr Marker markers[] = {{&last_axis, "LAST_AXIS", "last axis"},
                               {&any_number, "ANY_NUMBER", "any number"},
                               {&ones, "ONES", "ones"},
                               {&zeros, "ZEROS", "zeros"},
-                              {&any_ints, "ANY_INTS", "any ints"}};
+                              {&any_ints, "ANY_INTS", "any ints"},
+                              {&any_dtype, "DTYPE", "dtype"}};
 
 }  // namespace
 
@@ -86,6 +88,7 @@ PyObject* made_attribute(PyObject* value, PyObject* plain, int ndim) {
     if (value == nullptr) return PyLong_FromLong(plain == ones);
     return is_ints(value) ? Py_NewRef(value) : nullptr;
   }
+  if (plain == any_dtype) return value != nullptr && PyArray_DescrCheck(value) ? Py_NewRef(value) : nullptr;
   if (value == nullptr || value == plain) return Py_NewRef(plain);
   // keepdims, an eps, the needs of a backward, the reduction of a loss
   const bool alike = (PyFloat_CheckExact(plain) && PyFloat_CheckExact(value)) || (PyBool_Check(plain) && PyBool_Check(value)) || (PyTuple_CheckExact(plain) && PyTuple_CheckExact(value)) ||

@@ -13,6 +13,7 @@ extern PyObject* any_number;  // None, or the number that is given
 extern PyObject* ones;        // 1, or the int or the tuple of ints that is given
 extern PyObject* zeros;       // 0, or the int or the tuple of ints that is given
 extern PyObject* any_ints;    // None, or the int or the tuple of ints that is given
+extern PyObject* any_dtype;   // the dtype that is given
 
 // An int, or a tuple of ints.
 bool is_ints(PyObject* value);

@@ -111,6 +111,8 @@ PyObject* shape_tuple(PyArrayObject* array) {
   return tuple;
 }
 
+bool is_floating(DType dtype) { return dtype >= DType::float16 && dtype <= DType::float64; }
+
 // The node of this call; a new reference.
 PyObject* record(Op* op, PyObject* const* args, const Operands& ops, PyObject* output, PyObject* options) {
   PyObject* saved = PyTuple_New(op->kept_count);
@@ -128,6 +130,9 @@ PyObject* record(Op* op, PyObject* const* args, const Operands& ops, PyObject* o
       value = Py_NewRef(args[kept.index] != nullptr ? args[kept.index] : Py_None);
     } else if (kept.kind == Kept::output) {
       value = make_tensor(Py_NewRef(output), false, nullptr);
+    } else if (kept.kind == Kept::dtype) {
+      auto* array = reinterpret_cast<PyArrayObject*>(ops.tensors[kept.index]->array);
+      value = Py_NewRef(reinterpret_cast<PyObject*>(PyArray_DESCR(array)));
     } else {
       Tensor* tensor = ops.tensors[kept.index];
       value = shape_tuple(tensor == nullptr ? nullptr : reinterpret_cast<PyArrayObject*>(tensor->array));
@@ -245,7 +250,8 @@ PyObject* call_directly(Op* op, PyObject* const* args, Py_ssize_t count, PyObjec
     const DType dtype = dtype_of(reinterpret_cast<PyArrayObject*>(output));
     for (int t = 0; t < op->target_count; ++t) {
       Tensor* tensor = operands.tensors[op->targets[t]];
-      if (tensor != nullptr && dtype_of(reinterpret_cast<PyArrayObject*>(tensor->array)) != dtype) {
+      if (tensor != nullptr && dtype_of(reinterpret_cast<PyArrayObject*>(tensor->array)) != dtype &&
+          !(op->changes_dtype && (!recorded || is_floating(dtype)))) {
         Py_DECREF(output);
         return nullptr;
       }
@@ -392,7 +398,8 @@ bool read_plan(Op* self, PyObject* kept, PyObject* targets, int inputs) {
   for (int i = 0; i < self->kept_count; ++i) {
     const char* kind;
     if (!PyArg_ParseTuple(PyTuple_GET_ITEM(kept, i), "si", &kind, &self->kept[i].index)) return false;
-    self->kept[i].kind = kind[0] == 'a' ? Kept::argument : kind[0] == 's' ? Kept::shape : Kept::output;
+    self->kept[i].kind = kind[0] == 'a' ? Kept::argument : kind[0] == 's' ? Kept::shape : kind[0] == 'd' ? Kept::dtype : Kept::output;
+    self->changes_dtype |= self->kept[i].kind == Kept::dtype;
     if (self->kept[i].kind != Kept::output && (self->kept[i].index < 0 || self->kept[i].index >= inputs)) return false;
   }
   self->target_count = static_cast<int>(PyTuple_GET_SIZE(targets));
@@ -405,7 +412,7 @@ bool read_plan(Op* self, PyObject* kept, PyObject* targets, int inputs) {
 }
 
 // run_natively(kernel, records, broadcasts, kept, targets, scalars, results) -> bool
-// kept: ("argument" | "shape" | "output", index) per positional parameter of the backward, after grad_output.
+// kept: ("argument" | "shape" | "dtype" | "output", index) per positional parameter of the backward, after grad_output.
 PyObject* op_run_natively(PyObject* object, PyObject* args) {
   auto* self = reinterpret_cast<Op*>(object);
   const char* name;
