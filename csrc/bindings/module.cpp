@@ -16,6 +16,7 @@ void bind_casting(PyObject* kernels);
 void bind_conv(PyObject* kernels);
 void bind_attention(PyObject* kernels);
 void bind_elementwise(PyObject* kernels);
+void bind_gather(PyObject* kernels);
 void bind_loss(PyObject* kernels);
 void bind_matmul(PyObject* kernels);
 void bind_optim(PyObject* kernels);
@@ -49,6 +50,7 @@ NB_MODULE(_native, m) {
   bind_conv(kernels.ptr());
   bind_attention(kernels.ptr());
   bind_elementwise(kernels.ptr());
+  bind_gather(kernels.ptr());
   bind_loss(kernels.ptr());
   bind_matmul(kernels.ptr());
   bind_optim(kernels.ptr());

@@ -5,7 +5,6 @@
 #include "bindings/arguments.hpp"
 #include "bindings/half.hpp"
 #include "kernels/copy/copy.hpp"
-#include "kernels/gather/gather.hpp"
 #include "kernels/scan/cumsum.hpp"
 
 namespace extensor {
@@ -51,111 +50,6 @@ PyObject* call_cumsum_backward(PyObject* self, PyObject* const* args, Py_ssize_t
            product_of(lengths + axis + 1, PyArray_NDIM(g) - int(axis) - 1), PyArray_DATA(g), PyArray_DATA(out));
   }
   return reinterpret_cast<PyObject*>(out);
-}
-
-// int64, dense, and each within 0 .. length - 1.
-bool are_positions(PyArrayObject* indices, int64_t length) {
-  if (indices == nullptr || dtype_of(indices) != DType::int64 || !PyArray_IS_C_CONTIGUOUS(indices) || !is_readable(indices)) return false;
-  const int64_t* values = static_cast<const int64_t*>(PyArray_DATA(indices));
-  bool within = true;
-  for (npy_intp i = 0; i < PyArray_SIZE(indices); ++i) within &= values[i] >= 0 && values[i] < length;
-  return within;
-}
-
-// take(x, indices, axis)
-PyObject* call_take(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  PyArrayObject* x = count == 3 ? as_array(args[0]) : nullptr;
-  PyArrayObject* indices = count == 3 ? as_array(args[1]) : nullptr;
-  if (x == nullptr || indices == nullptr || dtype_of(x) == DType::other || !PyArray_IS_C_CONTIGUOUS(x) || !is_readable(x))
-    return not_covered();
-  const int ndim = PyArray_NDIM(x), index_ndim = PyArray_NDIM(indices);
-  const long axis = read_axis(args[2], ndim);
-  if (axis < 0 || ndim - 1 + index_ndim > NPY_MAXDIMS || !are_positions(indices, PyArray_DIM(x, int(axis)))) return not_covered();
-  npy_intp shape[NPY_MAXDIMS];
-  int out_ndim = 0;
-  for (int i = 0; i < axis; ++i) shape[out_ndim++] = PyArray_DIM(x, i);
-  for (int i = 0; i < index_ndim; ++i) shape[out_ndim++] = PyArray_DIM(indices, i);
-  for (int i = int(axis) + 1; i < ndim; ++i) shape[out_ndim++] = PyArray_DIM(x, i);
-  PyArrayObject* out = new_array(dtype_of(x), out_ndim, shape);
-  if (out != nullptr && PyArray_SIZE(out) > 0) {
-    const npy_intp* lengths = PyArray_DIMS(x);
-    const size_t bytes = size_t(product_of(lengths + axis + 1, ndim - int(axis) - 1)) * size_t(PyArray_ITEMSIZE(x));
-    MaybeReleaseGil unlocked(double(PyArray_NBYTES(out)) * 0.1);
-    take(product_of(lengths, int(axis)), lengths[axis], PyArray_SIZE(indices), bytes, static_cast<const int64_t*>(PyArray_DATA(indices)),
-         PyArray_DATA(x), PyArray_DATA(out));
-  }
-  return reinterpret_cast<PyObject*>(out);
-}
-
-// take_backward(g, indices, shape, axis)
-PyObject* call_take_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  PyArrayObject* g = count == 4 ? as_array(args[0]) : nullptr;
-  PyArrayObject* indices = count == 4 ? as_array(args[1]) : nullptr;
-  if (g == nullptr || indices == nullptr) return not_covered();
-  const DType dtype = dtype_of(g);
-  if (!is_float(dtype)) return call_widened(call_take_backward, self, args, count);
-  npy_intp shape[NPY_MAXDIMS];
-  int ndim;
-  if (!read_shape(args[2], ndim, shape) || !PyArray_IS_C_CONTIGUOUS(g) || !is_readable(g)) return not_covered();
-  const long axis = read_axis(args[3], ndim);
-  if (axis < 0 || !are_positions(indices, shape[axis])) return not_covered();
-  const int64_t outer = product_of(shape, int(axis)), inner = product_of(shape + axis + 1, ndim - int(axis) - 1);
-  if (PyArray_SIZE(g) != outer * PyArray_SIZE(indices) * inner) return not_covered();
-  PyArrayObject* out = new_array(dtype, ndim, shape);
-  if (out != nullptr && PyArray_SIZE(out) > 0) {
-    MaybeReleaseGil unlocked(double(PyArray_NBYTES(out) + PyArray_NBYTES(g)) * 0.1);
-    take_backward(dtype, outer, shape[axis], PyArray_SIZE(indices), inner, static_cast<const int64_t*>(PyArray_DATA(indices)),
-                  PyArray_DATA(g), PyArray_DATA(out));
-  }
-  return reinterpret_cast<PyObject*>(out);
-}
-
-// Calls `function` with the two arrays made dense, then `third` if there is one, and the first axis.
-PyObject* call_on_rows(KernelFunction function, PyObject* self, PyObject* first, PyObject* second, PyObject* third) {
-  if (as_array(first) == nullptr || as_array(second) == nullptr) return not_covered();
-  PyObject* const zero = PyLong_FromLong(0);
-  PyObject* args[] = {reinterpret_cast<PyObject*>(dense(first)), reinterpret_cast<PyObject*>(dense(second)), zero, zero};
-  if (third != nullptr) args[2] = third;
-  PyObject* result = args[0] == nullptr || args[1] == nullptr ? nullptr : function(self, args, third == nullptr ? 3 : 4);
-  Py_XDECREF(args[0]);
-  Py_XDECREF(args[1]);
-  Py_XDECREF(zero);
-  return result;
-}
-
-// embedding(indices, weight, padding_idx); the padding is the gradient's affair
-PyObject* call_embedding(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  PyArrayObject* weight = count == 3 ? as_array(args[1]) : nullptr;
-  if (weight == nullptr || PyArray_NDIM(weight) != 2) return not_covered();
-  if (dtype_of(weight) < DType::float16 || dtype_of(weight) > DType::float64) return not_covered();
-  if (args[2] != Py_None && read_axis(args[2], int(PyArray_DIM(weight, 0))) < 0) return not_covered();
-  return call_on_rows(call_take, self, args[1], args[0], nullptr);
-}
-
-// embedding_backward(g, indices, shape, padding_idx)
-PyObject* call_embedding_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  PyArrayObject* g = count == 4 ? as_array(args[0]) : nullptr;
-  PyArrayObject* indices = count == 4 ? as_array(args[1]) : nullptr;
-  npy_intp shape[NPY_MAXDIMS];
-  int ndim;
-  if (g == nullptr || indices == nullptr || !read_shape(args[2], ndim, shape) || ndim != 2) return not_covered();
-  const int axes = PyArray_NDIM(indices);
-  if (PyArray_NDIM(g) != axes + 1 || PyArray_DIM(g, axes) != shape[1] || !PyArray_CompareLists(PyArray_DIMS(g), PyArray_DIMS(indices), axes))
-    return not_covered();
-  PyObject* result = call_on_rows(call_take_backward, self, args[0], args[1], args[2]);
-  if (result == nullptr) {  // too large a table, of which the caller has more to say
-    PyErr_Clear();
-    return not_covered();
-  }
-  if (result == Py_NotImplemented || args[3] == Py_None) return result;
-  PyArrayObject* out = reinterpret_cast<PyArrayObject*>(result);
-  const long row = read_axis(args[3], int(PyArray_DIM(out, 0)));
-  if (row < 0) {
-    Py_DECREF(result);
-    return not_covered();
-  }
-  std::memset(PyArray_GETPTR1(out, row), 0, size_t(PyArray_STRIDE(out, 0)));
-  return result;
 }
 
 // concatenate(tensors, axis, dtype), for dense tensors that have that dtype already.
@@ -222,10 +116,6 @@ PyObject* call_copy(PyObject*, PyObject* const* args, Py_ssize_t count) {
 void bind_moving(PyObject* kernels) {
   add_kernel(kernels, "cumsum", call_cumsum);
   add_kernel(kernels, "cumsum_backward", call_cumsum_backward);
-  add_kernel(kernels, "take", call_take);
-  add_kernel(kernels, "take_backward", call_take_backward);
-  add_kernel(kernels, "embedding", call_embedding);
-  add_kernel(kernels, "embedding_backward", call_embedding_backward);
   add_kernel(kernels, "concatenate", call_concatenate);
   add_kernel(kernels, "reshape", call_reshape);
   add_kernel(kernels, "copy", call_copy);

@@ -27,7 +27,6 @@ A function without ``plain`` is an elementwise one if its options are numbers.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -117,9 +116,8 @@ def _run_directly(op: Any, records: bool, kept: Any, targets: Any, names: Any, r
     """Hand plain calls of an op to the native kernel of its name, which answers NotImplemented if it is in doubt."""
     native = NATIVE.get(op.__name__)
     if native is not None:
-        required = sum(1 for _ in itertools.takewhile(lambda entry: entry is ..., op.plain))
-        optional = [i + 1 for i, entry in enumerate(op.plain) if entry is ExTensor or entry is INTS]
-        tensors = max(required, *(t + 1 for t in targets), *optional) if targets or optional else required
+        among = [i for i, entry in enumerate(op.plain) if entry in (..., ExTensor, INTS)]
+        tensors = max(*among, *targets, 0) + 1
         plain = tuple(_NATIVE_ENTRIES.get(entry, entry) for entry in op.plain)
         op.run_directly(native, records, kept, targets, plain, names, tensors, results)
 

@@ -61,8 +61,55 @@ def test_take(dtype: Any) -> None:
             got = NATIVE["take"](x, indices, axis)
             assert got.dtype == dtype
             np.testing.assert_array_equal(got, np.take(x, indices, axis))
-    for outside in (-1, 6):
+        negative = np.array([-1, 0, -x.T.shape[axis]])
+        np.testing.assert_array_equal(NATIVE["take"](x.T, negative, axis - 3), np.take(x.T, negative, axis))
+    indices = RNG.integers(-x.size, x.size, (2, 9000))[:, ::2]
+    np.testing.assert_array_equal(NATIVE["take"](x, indices, None), np.take(x, indices))
+    for outside in (-7, 6):
         assert NATIVE["take"](x, np.array([0, outside]), 0) is NotImplemented
+    assert NATIVE["take"](x, np.array([0]), 3) is NotImplemented
+    assert NATIVE["take"](x, np.array([0], np.int32), 0) is NotImplemented
+    assert NATIVE["take"](x[:0], np.array([0]), 0) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", ITEMS)
+def test_take_along_axis(dtype: Any) -> None:
+    for shape in [(9,), (9000,), (6, 5), (70, 300), (3, 4, 5), (2, 40, 700)]:
+        x = integers(shape, dtype)
+        for axis, count in itertools.product(range(x.ndim), (0, 1, 33)):
+            lengths = (*shape[:axis], count, *shape[axis + 1 :])
+            for low in (0, -shape[axis]):
+                indices = RNG.integers(low, shape[axis], lengths)
+                got = NATIVE["take_along_axis"](x, indices, axis)
+                assert got.dtype == dtype
+                np.testing.assert_array_equal(got, np.take_along_axis(x, indices, axis))
+            for outside in (shape[axis], -shape[axis] - 1):
+                indices[..., -1:] = outside
+                assert count == 0 or NATIVE["take_along_axis"](x, indices, axis) is NotImplemented
+    x = integers((6, 5), dtype)
+    np.testing.assert_array_equal(NATIVE["take_along_axis"](x.T, np.argsort(x.T, 1), 1), np.sort(x.T, 1))
+    assert NATIVE["take_along_axis"](x, np.zeros((1, 5), np.int64), 1) is NotImplemented  # it broadcasts
+    assert NATIVE["take_along_axis"](x, np.zeros(5, np.int64), 1) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_take_along_axis_backward_accumulates(dtype: Any) -> None:
+    backward, reference = NATIVE["take_along_axis_backward"], KERNELS["take_along_axis_backward"].reference
+    for shape in [(9,), (9000,), (6, 5), (70, 300), (3, 4, 5), (2, 40, 700), (500, 90), (3000, 20)]:
+        for axis, count in itertools.product(range(len(shape)), (0, 1, 33)):
+            lengths = (*shape[:axis], count, *shape[axis + 1 :])
+            indices = RNG.integers(-shape[axis], shape[axis], lengths)
+            g = RNG.standard_normal(lengths).astype(dtype)
+            got = backward(g, shape, indices, axis)
+            assert (got.dtype, got.shape) == (dtype, shape)
+            expected = reference(g.astype(np.float64), shape, indices, axis)
+            np.testing.assert_array_equal(got, expected.astype(dtype))
+            indices[..., -1:] = shape[axis]
+            assert count == 0 or backward(g, shape, indices, axis) is NotImplemented
+    indices = np.zeros((5, 6), np.int64)
+    g = np.ones((6, 5), dtype)
+    np.testing.assert_array_equal(backward(g.T, (5, 3), indices, 1)[:, 0], np.full(5, 6.0))
+    assert backward(g, (5, 3), indices, 1) is NotImplemented
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -74,12 +121,23 @@ def test_take_backward_accumulates(dtype: Any) -> None:
             continue
         indices = RNG.integers(0, shape[axis], count)
         g = RNG.standard_normal((*shape[:axis], count, *shape[axis + 1 :])).astype(dtype)
-        got = NATIVE["take_backward"](g, indices, shape, axis)
+        got = NATIVE["take_backward"](g, shape, indices, axis)
         assert got.dtype == dtype
-        expected = KERNELS["take_backward"].reference(g.astype(np.float64), indices, shape, axis)
+        expected = KERNELS["take_backward"].reference(g.astype(np.float64), shape, indices, axis)
         np.testing.assert_array_equal(got, expected.astype(dtype))
-    assert NATIVE["take_backward"](np.ones(2, dtype), np.array([0, 6]), (6,), 0) is NotImplemented
-    assert NATIVE["take_backward"](np.ones(3, dtype), np.array([0, 5]), (6,), 0) is NotImplemented
+        flat = NATIVE["take_backward"](g.ravel(), shape, np.resize(indices, g.size) - 1, None)
+        places = np.resize(indices, g.size) - 1
+        wide = KERNELS["take_backward"].reference(g.ravel().astype(np.float64), (np.prod(shape),), places, 0)
+        np.testing.assert_array_equal(flat, wide.reshape(shape).astype(dtype))
+    g = np.ones((4, 300), dtype)[:, ::2]
+    np.testing.assert_array_equal(
+        NATIVE["take_backward"](-0.0 * g, (2, 150), np.array([1, 1, 0, -1]), 0), 0 * g[:2]
+    )
+    got = NATIVE["take_backward"](-0.0 * g, (5, 150), np.array([1, 1, 0, -1]), 0)
+    assert not np.signbit(got).any()
+    assert NATIVE["take_backward"](np.ones(2, dtype), (6,), np.array([0, 6]), 0) is NotImplemented
+    assert NATIVE["take_backward"](np.ones((1, 2), dtype), (6,), np.array([0, 5]), 0) is NotImplemented
+    assert NATIVE["take_backward"](np.ones(3, dtype), (6,), np.array([0, 5]), 0) is NotImplemented
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -133,7 +191,9 @@ def test_the_same_bits_on_any_number_of_threads(dtype: Any, threads: Any) -> Non
     for count in (1, 2, 3, 4):
         threads(count)
         arrays = [NATIVE["cumsum"](x, axis) for axis in (None, 0, 1)]
-        arrays += [NATIVE["take"](x, indices, 0), NATIVE["take_backward"](g, indices, x.shape, 0)]
+        arrays += [NATIVE["take"](x, indices, 0), NATIVE["take_backward"](g, x.shape, indices, 0)]
+        along = np.argsort(x, 0)
+        arrays += [NATIVE["take_along_axis_backward"](x, x.shape, along // 3, axis) for axis in (0, 1)]
         arrays += [NATIVE["copy"](x.T), NATIVE["concatenate"]([x, x], 1, None)]
         results.append(b"".join(a.tobytes() for a in arrays))
     assert len(set(results)) == 1
