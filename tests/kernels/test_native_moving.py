@@ -28,7 +28,7 @@ def test_copy(dtype: Any) -> None:
     for shape in [(), (1,), (7,), (0, 3), (5, 33), (70, 41), (3, 4, 5), (2, 3, 40, 35), (100, 8, 8)]:
         x = np.asarray(integers(shape, dtype))
         layouts = [x.transpose(axes) for axes in itertools.permutations(range(x.ndim))]
-        layouts += [x[::-1], x[..., ::2], np.broadcast_to(x[:1], x.shape)] if x.ndim else []
+        layouts += [x[::-1], x[..., ::-1], x[..., ::2], np.broadcast_to(x[:1], x.shape)] if x.ndim else []
         for layout in layouts:
             got = NATIVE["copy"](layout)
             assert got.dtype == layout.dtype

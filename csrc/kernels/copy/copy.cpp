@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/threads.hpp"
+#include "kernels/copy/transpose.hpp"
 
 namespace extensor {
 namespace {
@@ -49,6 +50,12 @@ void copy_matrix(const Axis& rows, const Axis& columns, const Item* x, Item* out
   }
 }
 
+// A row from its end to its beginning.
+template <class Item>
+void copy_reversed(int64_t n, const Item* __restrict x, Item* __restrict out) {
+  for (int64_t i = 0; i < n; ++i) out[i] = x[-i];
+}
+
 template <class Item>
 void copy_items(Axis* axes, int count, const Item* x, Item* out) {
   if (count == 0) {
@@ -90,6 +97,10 @@ void copy_items(Axis* axes, int count, const Item* x, Item* out) {
       if (columns.from == 1) {
         for (int64_t r = 0; r < part.length; ++r)
           std::memcpy(out + to + r * part.to, x + from + r * part.from, size_t(columns.length) * sizeof(Item));
+      } else if (columns.from == -1) {
+        for (int64_t r = 0; r < part.length; ++r) copy_reversed(columns.length, x + from + r * part.from, out + to + r * part.to);
+      } else if (sizeof(Item) >= 4 && part.from == 1) {
+        EXTENSOR_SELECT(transpose)(sizeof(Item), part.length, columns.length, x + from, columns.from, out + to, part.to);
       } else {
         copy_matrix(part, columns, x + from, out + to);
       }
