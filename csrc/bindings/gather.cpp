@@ -1,4 +1,6 @@
 // Taking by position and its gradient, as Python functions.
+#include "bindings/gather.hpp"
+
 #include <cstring>
 #include <vector>
 
@@ -85,7 +87,8 @@ bool has_shape(PyArrayObject* array, int ndim, const npy_intp* shape) {
   return PyArray_NDIM(array) == ndim && PyArray_CompareLists(PyArray_DIMS(array), shape, ndim);
 }
 
-// take(x, indices, axis); axis None takes from the flattened tensor. Negative indices count from the end.
+}  // namespace
+
 PyObject* call_take(PyObject*, PyObject* const* args, Py_ssize_t count) {
   PyArrayObject* given = count == 3 ? as_array(args[0]) : nullptr;
   if (given == nullptr || dtype_of(given) == DType::other || !is_readable(given)) return not_covered();
@@ -107,7 +110,6 @@ PyObject* call_take(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return reinterpret_cast<PyObject*>(out);
 }
 
-// take_backward(g, shape, indices, axis)
 PyObject* call_take_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   PyArrayObject* given = count == 4 ? as_array(args[0]) : nullptr;
   if (given == nullptr) return not_covered();
@@ -131,6 +133,8 @@ PyObject* call_take_backward(PyObject* self, PyObject* const* args, Py_ssize_t c
   Py_XDECREF(g);
   return reinterpret_cast<PyObject*>(out);
 }
+
+namespace {
 
 // Whether indices have the lengths of `shape` beside the axis; the layout of both around it.
 bool fits_along(PyArrayObject* indices, int ndim, const npy_intp* shape, const Around& around, AlongAxis& along) {

@@ -27,6 +27,7 @@ void bind_recurrent(PyObject* kernels);
 void bind_reduce(PyObject* kernels);
 void bind_reduce_backward(PyObject* kernels);
 void bind_softmax(PyObject* kernels);
+void bind_views(PyObject* kernels);
 bool bind_recorder(PyObject* module);
 
 }  // namespace extensor
@@ -61,5 +62,6 @@ NB_MODULE(_native, m) {
   bind_reduce(kernels.ptr());
   bind_reduce_backward(kernels.ptr());
   bind_softmax(kernels.ptr());
+  bind_views(kernels.ptr());
   m.attr("kernels") = kernels;
 }

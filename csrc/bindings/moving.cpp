@@ -52,47 +52,112 @@ PyObject* call_cumsum_backward(PyObject* self, PyObject* const* args, Py_ssize_t
   return reinterpret_cast<PyObject*>(out);
 }
 
-// concatenate(tensors, axis, dtype), for dense tensors that have that dtype already.
-PyObject* call_concatenate(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  if (count != 3 || !PyList_Check(args[0]) || PyList_GET_SIZE(args[0]) == 0) return not_covered();
+// Whether `object` is None, or the dtype of an array.
+bool is_dtype_of(PyArrayObject* array, PyObject* object) {
+  if (object == Py_None) return true;
+  return PyArray_DescrCheck(object) && PyArray_EquivTypes(reinterpret_cast<PyArray_Descr*>(object), PyArray_DESCR(array));
+}
+
+// concatenate(tensors, axis, dtype) and stack, for dense tensors that have that dtype already; without one, for those that
+// have the same.
+PyObject* joined(PyObject* const* args, Py_ssize_t count, bool along_new_axis) {
+  if (count < 2 || count > 3 || !PyList_Check(args[0]) || PyList_GET_SIZE(args[0]) == 0) return not_covered();
   const Py_ssize_t tensors = PyList_GET_SIZE(args[0]);
   PyArrayObject* first = as_array(PyList_GET_ITEM(args[0], 0));
-  if (first == nullptr) return not_covered();
-  const int ndim = PyArray_NDIM(first);
-  const long axis = read_axis(args[1], ndim);
+  if (first == nullptr || dtype_of(first) == DType::other || (count == 3 && !is_dtype_of(first, args[2])) || !PyLong_CheckExact(args[1]))
+    return not_covered();
   const DType dtype = dtype_of(first);
-  if (axis < 0 || dtype == DType::other) return not_covered();
-  if (args[2] != Py_None) {
-    PyArray_Descr* wanted = nullptr;
-    if (PyArray_DescrConverter(args[2], &wanted) != NPY_SUCCEED) {
-      PyErr_Clear();
-      return not_covered();
-    }
-    const bool same = PyArray_EquivTypes(wanted, PyArray_DESCR(first));
-    Py_DECREF(wanted);
-    if (!same) return not_covered();
-  }
+  const int ndim = PyArray_NDIM(first), out_ndim = ndim + along_new_axis;
+  int overflow;
+  long axis = PyLong_AsLongAndOverflow(args[1], &overflow);
+  if (overflow != 0 || axis < -out_ndim || axis >= out_ndim || out_ndim > NPY_MAXDIMS) return not_covered();
+  if (axis < 0) axis += out_ndim;
   npy_intp shape[NPY_MAXDIMS];
-  for (int i = 0; i < ndim; ++i) shape[i] = PyArray_DIM(first, i);
-  shape[axis] = 0;
+  for (int i = 0; i < out_ndim; ++i) shape[i] = i == axis ? 0 : PyArray_DIM(first, along_new_axis && i > axis ? i - 1 : i);
   std::vector<Part> parts;
-  const size_t inner = size_t(product_of(PyArray_DIMS(first) + axis + 1, ndim - int(axis) - 1)) * item_size(dtype);
+  parts.reserve(size_t(tensors));
+  const size_t inner = size_t(product_of(shape + axis + 1, out_ndim - int(axis) - 1)) * item_size(dtype);
   for (Py_ssize_t i = 0; i < tensors; ++i) {
     PyArrayObject* tensor = as_array(PyList_GET_ITEM(args[0], i));
     if (tensor == nullptr || dtype_of(tensor) != dtype || PyArray_NDIM(tensor) != ndim || !PyArray_IS_C_CONTIGUOUS(tensor) ||
         !is_readable(tensor))
       return not_covered();
     for (int j = 0; j < ndim; ++j)
-      if (j != axis && PyArray_DIM(tensor, j) != shape[j]) return not_covered();
-    shape[axis] += PyArray_DIM(tensor, int(axis));
-    parts.push_back({PyArray_DATA(tensor), size_t(PyArray_DIM(tensor, int(axis))) * inner});
+      if ((along_new_axis || j != axis) && PyArray_DIM(tensor, j) != PyArray_DIM(first, j)) return not_covered();
+    const npy_intp length = along_new_axis ? 1 : PyArray_DIM(tensor, int(axis));
+    shape[axis] += length;
+    parts.push_back({PyArray_DATA(tensor), size_t(length) * inner});
   }
-  PyArrayObject* out = new_array(dtype, ndim, shape);
+  PyArrayObject* out = new_array(dtype, out_ndim, shape);
   if (out != nullptr && PyArray_SIZE(out) > 0) {
     MaybeReleaseGil unlocked(double(PyArray_NBYTES(out)) * 0.1);
     join(product_of(shape, int(axis)), int64_t(parts.size()), parts.data(), PyArray_DATA(out));
   }
   return reinterpret_cast<PyObject*>(out);
+}
+
+PyObject* call_concatenate(PyObject*, PyObject* const* args, Py_ssize_t count) { return joined(args, count, false); }
+PyObject* call_stack(PyObject*, PyObject* const* args, Py_ssize_t count) { return joined(args, count, true); }
+
+// The widths before and after each axis: one for all, a pair for all, or a pair for each.
+bool read_widths(PyObject* object, int ndim, int64_t (*widths)[2]) {
+  int64_t pair[2];
+  if (PyTuple_CheckExact(object) && PyTuple_GET_SIZE(object) == ndim && PyTuple_CheckExact(PyTuple_GET_ITEM(object, 0))) {
+    for (int i = 0; i < ndim; ++i)
+      if (!PyTuple_CheckExact(PyTuple_GET_ITEM(object, i)) || !read_pair(PyTuple_GET_ITEM(object, i), widths[i])) return false;
+    return true;
+  }
+  if (!read_pair(object, pair)) return false;
+  for (int i = 0; i < ndim; ++i) widths[i][0] = pair[0], widths[i][1] = pair[1];
+  return true;
+}
+
+// The bytes of one number in a dtype; None is 0, which goes into all of them.
+bool read_filling(PyObject* object, DType dtype, unsigned char* bytes) {
+  std::memset(bytes, 0, 8);
+  if (object == Py_None) return true;
+  if (!PyFloat_CheckExact(object) && !PyLong_CheckExact(object)) return false;
+  const double number = PyFloat_AsDouble(object);
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    return false;
+  }
+  const float small = float(number);
+  if (dtype == DType::float32) std::memcpy(bytes, &small, 4);
+  else if (dtype == DType::float64) std::memcpy(bytes, &number, 8);
+  else return PyLong_CheckExact(object) && number == 0;
+  return true;
+}
+
+// pad(x, widths, mode, value): mode "constant" with one value.
+PyObject* call_pad(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  PyArrayObject* given = count == 4 ? as_array(args[0]) : nullptr;
+  if (given == nullptr || dtype_of(given) == DType::other || !is_readable(given)) return not_covered();
+  const int ndim = PyArray_NDIM(given);
+  int64_t widths[NPY_MAXDIMS][2];
+  unsigned char value[8];
+  if (ndim == 0 || ndim > 32 || !PyUnicode_Check(args[2]) || PyUnicode_CompareWithASCIIString(args[2], "constant") != 0 ||
+      !read_widths(args[1], ndim, widths) || !read_filling(args[3], dtype_of(given), value))
+    return not_covered();
+  npy_intp shape[NPY_MAXDIMS];
+  double size = 1;
+  for (int i = 0; i < ndim; ++i) {
+    size *= double(PyArray_DIM(given, i)) + double(widths[i][0]) + double(widths[i][1]);
+    if (size > 1e15) return not_covered();  // of which the caller has more to say
+    shape[i] = PyArray_DIM(given, i) + widths[i][0] + widths[i][1];
+  }
+  PyArrayObject* x = dense(args[0]);
+  PyArrayObject* out = x == nullptr ? nullptr : new_array(dtype_of(given), ndim, shape);
+  if (out != nullptr && PyArray_SIZE(out) > 0) {
+    int64_t lengths[32];
+    for (int i = 0; i < ndim; ++i) lengths[i] = PyArray_DIM(x, i);
+    MaybeReleaseGil unlocked(double(PyArray_NBYTES(out)) * 0.1);
+    pad(ndim, lengths, widths, item_size(dtype_of(given)), value, PyArray_DATA(x), PyArray_DATA(out));
+  }
+  Py_XDECREF(x);
+  if (out != nullptr) return reinterpret_cast<PyObject*>(out);
+  PyErr_Clear();
+  return not_covered();
 }
 
 // reshape(x, shape): a view where the layout allows one.
@@ -117,6 +182,8 @@ void bind_moving(PyObject* kernels) {
   add_kernel(kernels, "cumsum", call_cumsum);
   add_kernel(kernels, "cumsum_backward", call_cumsum_backward);
   add_kernel(kernels, "concatenate", call_concatenate);
+  add_kernel(kernels, "stack", call_stack);
+  add_kernel(kernels, "pad", call_pad);
   add_kernel(kernels, "reshape", call_reshape);
   add_kernel(kernels, "copy", call_copy);
 }

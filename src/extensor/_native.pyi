@@ -53,6 +53,8 @@ ALL_AXES: str
 ANY_NUMBER: str
 ANY_INTS: str
 DTYPE: str
+KEY: str
+TENSORS: str
 ONES: str
 ZEROS: str
 FLAT_AXIS: str

@@ -9,7 +9,9 @@ entry                what the argument is
 ``...``              a tensor
 ``None``             a tensor with a gradient that may be left out
 ``ExTensor``         in a backward: a tensor that may be left out
-``INTS``             between tensors or right after them: an int, or a tuple of ints
+``INTS``             between tensors or right after them: an int, or a tuple of ints or of such tuples
+``KEY``              there, too: what stands between brackets
+``TENSORS``          first and without other tensors: a list of tensors
 ``SHAPE``            after the tensors: a tuple of ints
 ``SHAPE_OF``         in a backward, after the tensors: a tensor of which only the shape counts, or
                      that shape
@@ -36,12 +38,23 @@ from .kernels import NATIVE
 from .tensor import ExTensor
 
 try:
-    from ._native import ALL_AXES, ANY_INTS, ANY_NUMBER, DTYPE, FLAT_AXIS, LAST_AXIS, ONES, ZEROS
+    from ._native import (
+        ALL_AXES,
+        ANY_INTS,
+        ANY_NUMBER,
+        DTYPE,
+        FLAT_AXIS,
+        KEY,
+        LAST_AXIS,
+        ONES,
+        TENSORS,
+        ZEROS,
+    )
 except ModuleNotFoundError:
-    from ._pure import ALL_AXES, ANY_INTS, ANY_NUMBER, DTYPE, FLAT_AXIS, LAST_AXIS, ONES, ZEROS
+    from ._pure import ALL_AXES, ANY_INTS, ANY_NUMBER, DTYPE, FLAT_AXIS, KEY, LAST_AXIS, ONES, TENSORS, ZEROS
 
 __all__ = [
-    "ALL_AXES", "ANY_INTS", "ANY_NUMBER", "DTYPE", "FLAT_AXIS", "INTS", "LAST_AXIS", "ONES", "SHAPE", "SHAPE_OF", "ZEROS",
+    "ALL_AXES", "ANY_INTS", "ANY_NUMBER", "DTYPE", "FLAT_AXIS", "INTS", "KEY", "LAST_AXIS", "ONES", "SHAPE", "SHAPE_OF", "TENSORS", "ZEROS",
     "run_backward_natively", "run_natively", "run_undifferentiated_natively",
 ]  # fmt: skip
 
@@ -68,7 +81,7 @@ def run_natively(op: Any, rule: Rule) -> None:
     if op.plain is not None:
         options = {p.name for p in rule.parameters if p.keyword}
         names = tuple(
-            n if n in options or (n in tensors and entry not in (INTS, SHAPE, DTYPE)) else None
+            n if n in options or (n in tensors and entry not in (INTS, SHAPE, DTYPE, KEY)) else None
             for n, entry in zip(rule.names, op.plain)
         )
         targets = rule.targets if op.mirrored is None else (*rule.targets, op.mirrored)
@@ -116,7 +129,7 @@ def _run_directly(op: Any, records: bool, kept: Any, targets: Any, names: Any, r
     """Hand plain calls of an op to the native kernel of its name, which answers NotImplemented if it is in doubt."""
     native = NATIVE.get(op.__name__)
     if native is not None:
-        among = [i for i, entry in enumerate(op.plain) if entry in (..., ExTensor, INTS)]
+        among = [i for i, entry in enumerate(op.plain) if entry in (..., ExTensor, INTS, KEY)]
         tensors = max(*among, *targets, 0) + 1
         plain = tuple(_NATIVE_ENTRIES.get(entry, entry) for entry in op.plain)
         op.run_directly(native, records, kept, targets, plain, names, tensors, results)

@@ -39,10 +39,12 @@ from ._plain_calls import (
     DTYPE,
     FLAT_AXIS,
     INTS,
+    KEY,
     LAST_AXIS,
     ONES,
     SHAPE,
     SHAPE_OF,
+    TENSORS,
     ZEROS,
     run_backward_natively,
     run_natively,
@@ -76,7 +78,7 @@ except ModuleNotFoundError:
     )
 
 __all__ = [
-    "ALL_AXES", "ANY_INTS", "ANY_NUMBER", "DTYPE", "FLAT_AXIS", "INTS", "LAST_AXIS", "ONES", "SHAPE", "SHAPE_OF", "ZEROS", "Node", "Op", "differentiable", "fused",
+    "ALL_AXES", "ANY_INTS", "ANY_NUMBER", "DTYPE", "FLAT_AXIS", "INTS", "KEY", "LAST_AXIS", "ONES", "SHAPE", "SHAPE_OF", "TENSORS", "ZEROS", "Node", "Op", "differentiable", "fused",
     "is_recording", "no_grad", "observe", "undifferentiated",
 ]  # fmt: skip
 

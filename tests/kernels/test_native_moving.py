@@ -211,3 +211,87 @@ def test_reshape(dtype: Any) -> None:
             assert np.shares_memory(found, layout) == np.shares_memory(expected, layout)
     for refused in ((5,), (-1, 6), (), [24]):
         assert KERNELS["reshape"].native(x, refused) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", ITEMS)
+def test_stack(dtype: Any) -> None:
+    for shape in [(), (3,), (4, 5), (2, 0, 3)]:
+        tensors = [np.asarray(integers(shape, dtype)) for _ in range(3)]
+        for axis in range(-len(shape) - 1, len(shape) + 1):
+            got = NATIVE["stack"](tensors, axis, np.dtype(dtype))
+            assert got.dtype == dtype
+            np.testing.assert_array_equal(got, np.stack(tensors, axis))
+        assert NATIVE["stack"](tensors, len(shape) + 1) is NotImplemented
+    assert NATIVE["stack"]([tensors[0], tensors[0][:1]], 0) is NotImplemented
+    assert NATIVE["concatenate"]([tensors[0], tensors[0]], -1).shape == (2, 0, 6)
+    assert NATIVE["concatenate"]([np.zeros((), dtype)], 0) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", ITEMS)
+def test_pad(dtype: Any) -> None:
+    for shape in [(1,), (7,), (0, 3), (5, 33), (3, 4, 5), (2, 300, 70)]:
+        x = integers(shape, dtype)
+        each = tuple((i, 2 * i % 3) for i in range(x.ndim))
+        for widths, layout in itertools.product((0, 1, (2, 0), (0, 3), each), (x, x.T)):
+            got = NATIVE["pad"](layout, widths, "constant", None)
+            assert got.dtype == dtype
+            np.testing.assert_array_equal(got, np.pad(layout, widths))
+            if dtype in DTYPES:
+                filled = NATIVE["pad"](layout, widths, "constant", -0.3)
+                np.testing.assert_array_equal(filled, np.pad(layout, widths, constant_values=-0.3))
+    assert NATIVE["pad"](x, 1, "edge", 0) is NotImplemented
+    assert NATIVE["pad"](x, (1, 2, 3), "constant", 0) is NotImplemented
+    assert NATIVE["pad"](x, -1, "constant", 0) is NotImplemented
+    assert NATIVE["pad"](x, 1 << 61, "constant", 0) is NotImplemented
+    assert NATIVE["pad"](np.zeros((), dtype), 1, "constant", 0) is NotImplemented
+    assert NATIVE["pad"](x.astype(np.int64), 1, "constant", 2) is NotImplemented
+
+
+def test_views() -> None:
+    x = RNG.standard_normal((3, 4, 5, 2))[:, ::-1, 1:]
+    pairs: list[tuple[Any, Any]] = [
+        (NATIVE["permute"](x, (2, -4, 3, 1)), x.transpose(2, 0, 3, 1)),
+        (NATIVE["transpose"](x, None), x.T),
+        (NATIVE["transpose"](x, (1, 0, 3, 2)), x.transpose(1, 0, 3, 2)),
+        (NATIVE["swapaxes"](x, -1, 1), x.swapaxes(-1, 1)),
+        (NATIVE["flip"](x, (0, -2)), np.flip(x, (0, 2))),
+        (NATIVE["flip"](x, ()), x),
+        (NATIVE["flip"](x[:0], (0,)), x[:0]),
+        (NATIVE["index"](x, (slice(None), 1, ..., None)), x[:, 1, ..., None]),
+        (NATIVE["index"](x, (1, 2, 3, 0, ...)), x[1, 2, 3, 0, ...]),
+    ]
+    for got, expected in pairs:
+        assert type(got) is np.ndarray
+        assert got.strides == expected.strides or got.size == 0
+        assert np.shares_memory(got, x) == (got.size > 0)
+        np.testing.assert_array_equal(got, expected)
+    for refused in ((0, 1, 2), (0, 0, 1, 2), (0, 1, 2, 4), [0, 1, 2, 3]):
+        assert NATIVE["permute"](x, refused) is NotImplemented
+    assert NATIVE["swapaxes"](x, 0, 4) is NotImplemented
+    assert NATIVE["flip"](x, (0, 0)) is NotImplemented
+    assert NATIVE["flip"](x, (4,)) is NotImplemented
+    assert NATIVE["index"](x, (3, ...)) is NotImplemented
+    assert NATIVE["index"](x, (0, 0, 0, 0, 0, ...)) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", [np.float16, bfloat16, *DTYPES])
+def test_index_and_its_backward(dtype: Any) -> None:
+    x = integers((6, 7, 5), dtype)
+    keys: list[Any] = [
+        (np.array([[1, -1], [0, 1]]), ...),
+        (slice(1, 5, 2), ...),
+        (..., 3),
+        (2, slice(None), None, slice(None, None, -2), ...),
+    ]
+    for key in keys:
+        np.testing.assert_array_equal(NATIVE["index"](x, key), x[key])
+        g = integers(x[key].shape, dtype)
+        got = NATIVE["index_backward"](g, x.shape, key)
+        assert got.dtype == dtype
+        expected = KERNELS["index_backward"].reference(g.astype(np.float64), x.shape, key)
+        np.testing.assert_array_equal(got, expected.astype(dtype))
+        assert NATIVE["index_backward"](g[..., None], x.shape, key) is NotImplemented
+    both = (np.array([0, 1]), np.array([1, 1]), ...)
+    np.testing.assert_array_equal(NATIVE["index"](x, both), x[both])
+    assert NATIVE["index_backward"](x[both], x.shape, both) is NotImplemented
+    assert NATIVE["index"](x, (np.array([6]), ...)) is NotImplemented

@@ -108,6 +108,50 @@ void copy_items(Axis* axes, int count, const Item* x, Item* out) {
   });
 }
 
+template <class Item>
+void fill(Item* to, int64_t n, Item value) {
+  for (int64_t i = 0; i < n; ++i) to[i] = value;
+}
+
+// Row by row of the result: those around x are filled, those through it take a row of x between two margins.
+template <class Item>
+void pad_items(int ndim, const int64_t* shape, const int64_t (*widths)[2], const void* value, const Item* x, Item* out) {
+  Item filling;
+  std::memcpy(&filling, value, sizeof filling);
+  int last = ndim - 1;  // the axes behind the last margin go with it
+  int64_t inner = 1;
+  while (last > 0 && widths[last][0] == 0 && widths[last][1] == 0) inner *= shape[last--];
+  const int64_t row = shape[last] * inner, before = widths[last][0] * inner, after = widths[last][1] * inner;
+  int64_t lengths[most_axes], rows = 1;
+  for (int i = 0; i < last; ++i) {
+    lengths[i] = widths[i][0] + shape[i] + widths[i][1];
+    rows *= lengths[i];
+  }
+  const int64_t width = before + row + after;
+  parallel_for(rows, double(width) * sizeof(Item) * byte_ns + 5, [&](int64_t begin, int64_t end) {
+    int64_t place[most_axes], rest = begin;
+    for (int i = last - 1; i >= 0; --i) place[i] = rest % lengths[i], rest /= lengths[i];
+    for (int64_t r = begin; r < end; ++r) {
+      bool through = true;
+      int64_t source = 0;
+      for (int i = 0; i < last; ++i) {
+        const int64_t at = place[i] - widths[i][0];
+        through &= at >= 0 && at < shape[i];
+        source = source * shape[i] + at;
+      }
+      Item* to = out + r * width;
+      if (through) {
+        fill(to, before, filling);
+        if (row > 0) std::memcpy(to + before, x + source * row, size_t(row) * sizeof(Item));
+        fill(to + before + row, after, filling);
+      } else {
+        fill(to, width, filling);
+      }
+      for (int i = last - 1; i >= 0 && ++place[i] == lengths[i]; --i) place[i] = 0;
+    }
+  });
+}
+
 }  // namespace
 
 void copy_to_dense(int ndim, const int64_t* shape, const int64_t* strides, size_t item, const void* x, void* out) {
@@ -133,6 +177,15 @@ void join(int64_t outer, int64_t count, const Part* parts, void* out) {
       }
     }
   });
+}
+
+void pad(int ndim, const int64_t* shape, const int64_t (*widths)[2], size_t item, const void* value, const void* x, void* out) {
+  switch (item) {
+    case 1: return pad_items(ndim, shape, widths, value, static_cast<const uint8_t*>(x), static_cast<uint8_t*>(out));
+    case 2: return pad_items(ndim, shape, widths, value, static_cast<const uint16_t*>(x), static_cast<uint16_t*>(out));
+    case 4: return pad_items(ndim, shape, widths, value, static_cast<const uint32_t*>(x), static_cast<uint32_t*>(out));
+    default: return pad_items(ndim, shape, widths, value, static_cast<const uint64_t*>(x), static_cast<uint64_t*>(out));
+  }
 }
 
 }  // namespace extensor

@@ -17,7 +17,7 @@ import numpy as np
 from .. import kernels
 from ..dtypes import FLOATING, INTEGER
 from ..errors import OutOfBoundsError, describe
-from ..graph import ANY_INTS, INTS, LAST_AXIS, differentiable, fused
+from ..graph import ANY_INTS, INTS, KEY, LAST_AXIS, differentiable, fused
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._checks import as_axis, as_floating, as_grad, as_integers, as_tensor, check_needs, shape_of
 from ._pairs import BOTH, Needs
@@ -86,7 +86,7 @@ def _lookup(function: str, pick: Callable[..., Any], x: Any, key: Key) -> Any:
         raise ValueError(f"[{function}] {error} (x: {x.shape})") from None
 
 
-@differentiable
+@differentiable(plain=(..., KEY))
 def index(x: ExTensor, key: Any) -> ExTensor:
     """The elements of ``x`` at ``key``: what ``x[key]`` calls.
 
@@ -108,7 +108,7 @@ def _index_formula(g: Any, x: Any, key: Any) -> ExTensor:
     return index_add(zeros(shape_of("index_backward", "x", x), g.dtype), key, g)
 
 
-@fused(_index_formula)
+@fused(_index_formula, plain=(..., INTS, KEY))
 def index_backward(grad_output: ExTensor, x: TensorOrShape, key: Any) -> ExTensor:
     """Gradient of :func:`index`: zeros with ``grad_output`` added at ``key``; repeated positions accumulate.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import kernels
 from ..errors import describe
-from ..graph import differentiable, fused
+from ..graph import ANY_INTS, differentiable, fused
 from ..tensor import ExTensor, Shape
 from ._checks import as_axis, as_floating, as_grad, as_int, as_tensor, check_needs, differentiable_input
 from ._formulas import on_tensors
@@ -130,7 +130,7 @@ def _permutation(function: str, axes: Any, ndim: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-@differentiable
+@differentiable(plain=(..., ANY_INTS))
 def transpose(x: ExTensor, axes: Sequence[int] | None = None) -> ExTensor:
     """``x`` with its axes in another order; a view, nothing is copied.
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import kernels
 from ..errors import describe
-from ..graph import SHAPE, differentiable
+from ..graph import ALL_AXES, INTS, SHAPE, differentiable
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._checks import as_axes, as_axis, as_floating, as_grad, as_ints, as_shape, as_tensor, shape_of
 from .casting import cast_like
@@ -259,7 +259,7 @@ def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(order.index(a) for a in range(len(order)))
 
 
-@differentiable
+@differentiable(plain=(..., INTS))
 def permute(x: ExTensor, axes: Any) -> ExTensor:
     """``x`` with its axes in another order; axis ``i`` of the result is axis ``axes[i]`` of ``x``.
 
@@ -338,7 +338,7 @@ def _swapped(function: str, ndim: int, axis1: Any, axis2: Any) -> tuple[int, ...
     return tuple(order)
 
 
-@differentiable
+@differentiable(plain=(..., INTS, INTS))
 def swapaxes(x: ExTensor, axis1: int, axis2: int) -> ExTensor:
     """``x`` with two axes exchanged.
 
@@ -348,7 +348,7 @@ def swapaxes(x: ExTensor, axis1: int, axis2: int) -> ExTensor:
         (4, 3, 2)
     """
     x = as_tensor("swapaxes", "x", x)
-    return kernels.permute(x, _swapped("swapaxes", x.ndim, axis1, axis2))
+    return kernels.swapaxes(x, as_axis("swapaxes", axis1, x.ndim), as_axis("swapaxes", axis2, x.ndim))
 
 
 def swapaxes_backward(grad_output: ExTensor, axis1: int, axis2: int) -> ExTensor:
@@ -363,7 +363,7 @@ def swapaxes_backward(grad_output: ExTensor, axis1: int, axis2: int) -> ExTensor
     return permute(grad, _swapped("swapaxes_backward", grad.ndim, axis1, axis2))
 
 
-@differentiable
+@differentiable(plain=(..., ALL_AXES))
 def flip(x: ExTensor, axis: Any = None) -> ExTensor:
     """``x`` with the order of its elements reversed along ``axis``.
 

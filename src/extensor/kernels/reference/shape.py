@@ -6,7 +6,7 @@ import numpy as np
 
 from ..dispatch import kernel
 
-__all__ = ["flip", "permute", "reshape", "roll"]
+__all__ = ["flip", "permute", "reshape", "roll", "swapaxes"]
 
 
 @kernel(exact=True)
@@ -17,6 +17,11 @@ def reshape(x, shape):
 @kernel(exact=True)
 def permute(x, axes):
     return x.transpose(axes)
+
+
+@kernel(exact=True)
+def swapaxes(x, axis1, axis2):
+    return x.swapaxes(axis1, axis2)
 
 
 @kernel(exact=True)
