@@ -195,6 +195,37 @@ PyObject* call_take_along_axis_backward(PyObject* self, PyObject* const* args, P
   return not_covered();
 }
 
+// index_add(x, key, values), where the key is one tensor of positions and nothing broadcasts.
+PyObject* call_index_add(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  PyArrayObject* given = count == 3 ? as_array(args[0]) : nullptr;
+  PyArrayObject* values = count == 3 ? as_array(args[2]) : nullptr;
+  if (given == nullptr || values == nullptr || !PyTuple_CheckExact(args[1]) || PyTuple_GET_SIZE(args[1]) != 2 ||
+      PyTuple_GET_ITEM(args[1], 1) != Py_Ellipsis || PyArray_NDIM(given) == 0)
+    return not_covered();
+  const DType dtype = dtype_of(given);
+  if (!is_float(dtype)) return call_widened(call_index_add, self, args, count);
+  npy_intp shape[NPY_MAXDIMS];
+  PyObject* const zero = PyLong_FromLong(0);
+  Around around;
+  around.read(zero, PyArray_NDIM(given), PyArray_DIMS(given));
+  Py_DECREF(zero);
+  Positions indices;
+  if (dtype_of(values) != dtype || !is_readable(given) || !is_readable(values) || !indices.read(PyTuple_GET_ITEM(args[1], 0), around.length))
+    return not_covered();
+  const int ndim = shape_of_taken(PyArray_NDIM(given), PyArray_DIMS(given), around, indices.array(), shape);
+  if (ndim < 0 || !has_shape(values, ndim, shape)) return not_covered();
+  PyArrayObject *x = dense(args[0]), *g = dense(args[2]);
+  PyArrayObject* out = x == nullptr || g == nullptr ? nullptr : new_array(dtype, PyArray_NDIM(given), PyArray_DIMS(given));
+  if (out != nullptr && PyArray_SIZE(out) > 0) {
+    MaybeReleaseGil unlocked(double(PyArray_NBYTES(out) + PyArray_NBYTES(g)) * 0.1);
+    add_at_positions(dtype, around.length, PyArray_SIZE(indices.array()), around.inner, indices.data(), PyArray_DATA(x), PyArray_DATA(g),
+                     PyArray_DATA(out));
+  }
+  Py_XDECREF(x);
+  Py_XDECREF(g);
+  return reinterpret_cast<PyObject*>(out);
+}
+
 // Whether these are rows of a table that has so many, none counted from the end.
 bool has_rows(PyObject* indices, int64_t rows) {
   Positions positions;
@@ -249,6 +280,7 @@ void bind_gather(PyObject* kernels) {
   add_kernel(kernels, "take_backward", call_take_backward);
   add_kernel(kernels, "take_along_axis", call_take_along_axis);
   add_kernel(kernels, "take_along_axis_backward", call_take_along_axis_backward);
+  add_kernel(kernels, "index_add", call_index_add);
   add_kernel(kernels, "embedding", call_embedding);
   add_kernel(kernels, "embedding_backward", call_embedding_backward);
 }

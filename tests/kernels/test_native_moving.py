@@ -140,6 +140,23 @@ def test_take_backward_accumulates(dtype: Any) -> None:
     assert NATIVE["take_backward"](np.ones(3, dtype), (6,), np.array([0, 5]), 0) is NotImplemented
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_index_add(dtype: Any) -> None:
+    for shape, count in itertools.product([(6,), (6, 9), (7, 3, 300), (1000, 16), (4, 0)], (0, 1, 5, 400)):
+        indices = RNG.integers(-shape[0], shape[0], (count, 2))[:, 0]
+        x = RNG.standard_normal(shape).astype(dtype)
+        values = RNG.standard_normal((count, *shape[1:])).astype(dtype)
+        got = NATIVE["index_add"](x, (indices, ...), values)
+        assert got.dtype == dtype
+        wide = KERNELS["index_add"].reference(x.astype(np.float64), (indices, ...), values.astype(np.float64))
+        np.testing.assert_array_equal(got, wide.astype(dtype))
+    x = np.ones((3, 2), dtype)
+    places = np.array([1, 1])
+    assert NATIVE["index_add"](x, (places, ...), np.ones(2, dtype)) is NotImplemented  # it broadcasts
+    assert NATIVE["index_add"](x, (places + 2, ...), np.ones((2, 2), dtype)) is NotImplemented
+    assert NATIVE["index_add"](x, (places, places, ...), np.ones(2, dtype)) is NotImplemented
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_embedding(dtype: Any) -> None:
     rng = np.random.default_rng(5)

@@ -124,6 +124,31 @@ void add_by_index(int64_t outer, int64_t length, int64_t count, int64_t inner, c
 }
 
 template <class T>
+void add_to(int64_t length, int64_t count, int64_t inner, const int64_t* indices, const T* x, const T* g, T* out) {
+  constexpr int64_t strip = 256;
+  const Buckets buckets(length, count, indices);
+  const double slice_ns = double(inner) * sizeof(T) * byte_ns * (2.0 + double(count) / double(length)) + 5;
+  parallel_for(length, slice_ns, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const T* base = x + t * inner;
+      T* to = out + t * inner;
+      const int64_t first = buckets.first[size_t(t)], last = buckets.first[size_t(t) + 1];
+      if (first == last) std::memcpy(to, base, size_t(inner) * sizeof(T));
+      for (int64_t start = 0; first < last && start < inner; start += strip) {
+        const int64_t width = inner - start < strip ? inner - start : strip;
+        double totals[strip];
+        for (int64_t c = 0; c < width; ++c) totals[c] = double(base[start + c]);
+        for (int64_t m = first; m < last; ++m) {
+          const T* from = g + buckets.order[size_t(m)] * inner + start;
+          for (int64_t c = 0; c < width; ++c) totals[c] += double(from[c]);
+        }
+        for (int64_t c = 0; c < width; ++c) to[start + c] = T(totals[c]);
+      }
+    }
+  });
+}
+
+template <class T>
 void run_backward(int64_t outer, int64_t length, int64_t count, int64_t inner, const int64_t* indices, const T* g, T* out) {
   if (inner < 16) add_by_index(outer, length, count, inner, indices, g, out);
   else add_by_result(outer, length, count, inner, indices, g, out);
@@ -265,6 +290,14 @@ void take_backward(DType dtype, int64_t outer, int64_t length, int64_t count, in
     run_backward(outer, length, count, inner, indices, static_cast<const float*>(g), static_cast<float*>(out));
   else
     run_backward(outer, length, count, inner, indices, static_cast<const double*>(g), static_cast<double*>(out));
+}
+
+void add_at_positions(DType dtype, int64_t length, int64_t count, int64_t inner, const int64_t* indices, const void* x, const void* g,
+                      void* out) {
+  if (dtype == DType::float32)
+    add_to(length, count, inner, indices, static_cast<const float*>(x), static_cast<const float*>(g), static_cast<float*>(out));
+  else
+    add_to(length, count, inner, indices, static_cast<const double*>(x), static_cast<const double*>(g), static_cast<double*>(out));
 }
 
 bool take_along_axis(const AlongAxis& shape, size_t item, const int64_t* indices, const void* x, void* out) {

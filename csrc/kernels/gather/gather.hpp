@@ -16,6 +16,10 @@ void take(int64_t outer, int64_t length, int64_t count, size_t bytes, const int6
 void take_backward(DType dtype, int64_t outer, int64_t length, int64_t count, int64_t inner, const int64_t* indices, const void* g,
                    void* out);
 
+// The same added to x: out[t, :] = x[t, :] + all g[i, :] with indices[i] == t, in the order of i.
+void add_at_positions(DType dtype, int64_t length, int64_t count, int64_t inner, const int64_t* indices, const void* x, const void* g,
+                      void* out);
+
 // x is [outer, length, inner]; indices, g and what is taken are [outer, count, inner].
 struct AlongAxis {
   int64_t outer, length, count, inner;
