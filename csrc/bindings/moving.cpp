@@ -160,6 +160,37 @@ PyObject* call_pad(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return not_covered();
 }
 
+// The number, or the only one of a tuple. False for anything else.
+bool read_single(PyObject* object, int64_t& number) {
+  if (PyTuple_CheckExact(object) && PyTuple_GET_SIZE(object) == 1) object = PyTuple_GET_ITEM(object, 0);
+  if (!PyLong_CheckExact(object)) return false;
+  int overflow;
+  number = PyLong_AsLongLongAndOverflow(object, &overflow);
+  return overflow == 0;
+}
+
+// roll(x, shift, axis): by one shift along one axis, or along all in a row.
+PyObject* call_roll(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  PyArrayObject* given = count == 3 ? as_array(args[0]) : nullptr;
+  if (given == nullptr || dtype_of(given) == DType::other || !is_readable(given)) return not_covered();
+  const int ndim = PyArray_NDIM(given);
+  const npy_intp* shape = PyArray_DIMS(given);
+  const bool flat = args[2] == Py_None;
+  int64_t shift, axis = 0;
+  if (!read_single(args[1], shift) || (!flat && !read_single(args[2], axis)) || ndim == 0 || axis < -ndim || axis >= ndim) return not_covered();
+  if (axis < 0) axis += ndim;
+  PyArrayObject* x = dense(args[0]);
+  PyArrayObject* out = x == nullptr ? nullptr : new_array(dtype_of(given), ndim, shape);
+  if (out != nullptr && PyArray_SIZE(out) > 0) {
+    const int64_t outer = flat ? 1 : product_of(shape, int(axis)), length = flat ? PyArray_SIZE(x) : shape[axis];
+    const size_t bytes = size_t(PyArray_NBYTES(x)) / size_t(outer * length);
+    MaybeReleaseGil unlocked(double(PyArray_NBYTES(out)) * 0.1);
+    roll(outer, size_t(length) * bytes, size_t((shift % length + length) % length) * bytes, PyArray_DATA(x), PyArray_DATA(out));
+  }
+  Py_XDECREF(x);
+  return reinterpret_cast<PyObject*>(out);
+}
+
 // reshape(x, shape): a view where the layout allows one.
 PyObject* call_reshape(PyObject*, PyObject* const* args, Py_ssize_t count) {
   npy_intp numbers[NPY_MAXDIMS];
@@ -184,6 +215,7 @@ void bind_moving(PyObject* kernels) {
   add_kernel(kernels, "concatenate", call_concatenate);
   add_kernel(kernels, "stack", call_stack);
   add_kernel(kernels, "pad", call_pad);
+  add_kernel(kernels, "roll", call_roll);
   add_kernel(kernels, "reshape", call_reshape);
   add_kernel(kernels, "copy", call_copy);
 }

@@ -312,3 +312,18 @@ def test_index_and_its_backward(dtype: Any) -> None:
     np.testing.assert_array_equal(NATIVE["index"](x, both), x[both])
     assert NATIVE["index_backward"](x[both], x.shape, both) is NotImplemented
     assert NATIVE["index"](x, (np.array([6]), ...)) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", ITEMS)
+def test_roll(dtype: Any) -> None:
+    for shape in [(7,), (0, 3), (5, 33), (3, 4, 5)]:
+        x = integers(shape, dtype)
+        for axis, shift in itertools.product((None, *range(-x.ndim, x.ndim)), (0, 1, -2, 40)):
+            for layout in (x, x.T):
+                got = NATIVE["roll"](layout, shift, axis)
+                assert got.dtype == dtype
+                np.testing.assert_array_equal(got, np.roll(layout, shift, axis))
+        np.testing.assert_array_equal(NATIVE["roll"](x, (1,), (0,)), np.roll(x, 1, 0))
+    assert NATIVE["roll"](x, (1, 2), (0, 1)) is NotImplemented
+    assert NATIVE["roll"](x, 1, 3) is NotImplemented
+    assert NATIVE["roll"](np.zeros((), dtype), 1, None) is NotImplemented

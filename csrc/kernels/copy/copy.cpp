@@ -179,6 +179,17 @@ void join(int64_t outer, int64_t count, const Part* parts, void* out) {
   });
 }
 
+void roll(int64_t outer, size_t bytes, size_t shift, const void* x, void* out) {
+  parallel_for(outer, double(bytes) * byte_ns, [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o) {
+      const char* from = static_cast<const char*>(x) + size_t(o) * bytes;
+      char* to = static_cast<char*>(out) + size_t(o) * bytes;
+      std::memcpy(to, from + bytes - shift, shift);
+      std::memcpy(to + shift, from, bytes - shift);
+    }
+  });
+}
+
 void pad(int ndim, const int64_t* shape, const int64_t (*widths)[2], size_t item, const void* value, const void* x, void* out) {
   switch (item) {
     case 1: return pad_items(ndim, shape, widths, value, static_cast<const uint8_t*>(x), static_cast<uint8_t*>(out));

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import kernels
 from ..errors import describe
-from ..graph import ALL_AXES, INTS, SHAPE, differentiable
+from ..graph import ALL_AXES, ANY_INTS, INTS, SHAPE, differentiable
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._checks import as_axes, as_axis, as_floating, as_grad, as_ints, as_shape, as_tensor, shape_of
 from .casting import cast_like
@@ -405,7 +405,7 @@ def _shifts(function: str, shape: Shape, shift: Any, axis: Any) -> dict[int, int
     return {place: by % shape[place] if shape[place] else 0 for place, by in total.items()}
 
 
-@differentiable
+@differentiable(plain=(..., INTS, ANY_INTS))
 def roll(x: ExTensor, shift: Any, axis: Any = None) -> ExTensor:
     """``x`` with its elements moved along ``axis``; what leaves at the end comes in at the front.
 
