@@ -152,6 +152,15 @@ void pad_items(int ndim, const int64_t* shape, const int64_t (*widths)[2], const
   });
 }
 
+// One long stretch, shared.
+void copy_bytes(const void* from, char* to, size_t bytes) {
+  constexpr size_t block = 64 << 10;
+  parallel_for(int64_t((bytes + block - 1) / block), double(bytes < block ? bytes : block) * byte_ns, [&](int64_t begin, int64_t end) {
+    const size_t first = size_t(begin) * block, last = size_t(end) * block < bytes ? size_t(end) * block : bytes;
+    std::memcpy(to + first, static_cast<const char*>(from) + first, last - first);
+  });
+}
+
 }  // namespace
 
 void copy_to_dense(int ndim, const int64_t* shape, const int64_t* strides, size_t item, const void* x, void* out) {
@@ -168,6 +177,11 @@ void copy_to_dense(int ndim, const int64_t* shape, const int64_t* strides, size_
 void join(int64_t outer, int64_t count, const Part* parts, void* out) {
   size_t bytes = 0;
   for (int64_t i = 0; i < count; ++i) bytes += parts[i].bytes;
+  if (outer == 1) {  // few long stretches
+    char* to = static_cast<char*>(out);
+    for (int64_t i = 0; i < count; to += parts[i++].bytes) copy_bytes(parts[i].data, to, parts[i].bytes);
+    return;
+  }
   parallel_for(outer, double(bytes) * byte_ns, [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; ++o) {
       char* to = static_cast<char*>(out) + size_t(o) * bytes;
