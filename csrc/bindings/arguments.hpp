@@ -43,21 +43,6 @@ inline long read_axis_from_either_end(PyObject* object, int ndim) {
   return axis < 0 ? axis + ndim : axis;
 }
 
-// Whether what stands between brackets gives a view: whole numbers, slices of them, None and Ellipsis.
-inline bool is_view_key(PyObject* key) {
-  const auto is_end = [](PyObject* end) { return end == Py_None || PyLong_CheckExact(end); };
-  const auto is_part = [&](PyObject* part) {
-    if (PyLong_CheckExact(part) || part == Py_None || part == Py_Ellipsis) return true;
-    if (!PySlice_Check(part)) return false;
-    const auto* slice = reinterpret_cast<PySliceObject*>(part);
-    return is_end(slice->start) && is_end(slice->stop) && is_end(slice->step);
-  };
-  if (!PyTuple_CheckExact(key)) return is_part(key);
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)
-    if (!is_part(PyTuple_GET_ITEM(key, i))) return false;
-  return true;
-}
-
 // The lengths of a tuple of whole numbers. False for anything else.
 inline bool read_shape(PyObject* tuple, int& ndim, npy_intp* shape) {
   if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) > NPY_MAXDIMS) return false;

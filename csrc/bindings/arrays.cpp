@@ -95,6 +95,8 @@ bool import_numpy() {
 
 DType dtype_of(PyArrayObject* array) { return dtype_of_number(PyArray_TYPE(array)); }
 
+DType dtype_of(PyArray_Descr* descriptor) { return PyArray_ISNBO(descriptor->byteorder) ? dtype_of_number(descriptor->type_num) : DType::other; }
+
 PyArray_Descr* descriptor_of(DType dtype) { return descriptors[static_cast<int>(dtype)]; }
 
 PyArrayObject* new_array_with_strides(DType dtype, int ndim, const npy_intp* shape, const npy_intp* strides) {

@@ -20,6 +20,7 @@ bool import_numpy();
 
 // The dtype of an array in native byte order, DType::other for what no kernel takes.
 DType dtype_of(PyArrayObject* array);
+DType dtype_of(PyArray_Descr* descriptor);
 
 // A borrowed descriptor for one of our dtypes.
 PyArray_Descr* descriptor_of(DType dtype);

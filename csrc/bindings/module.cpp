@@ -12,9 +12,11 @@ namespace nb = nanobind;
 
 namespace extensor {
 
+void bind_casting(PyObject* kernels);
 void bind_conv(PyObject* kernels);
 void bind_attention(PyObject* kernels);
 void bind_elementwise(PyObject* kernels);
+void bind_gather(PyObject* kernels);
 void bind_loss(PyObject* kernels);
 void bind_matmul(PyObject* kernels);
 void bind_optim(PyObject* kernels);
@@ -45,9 +47,11 @@ NB_MODULE(_native, m) {
   if (!bind_recorder(m.ptr())) throw nb::python_error();
 
   nb::dict kernels;
+  bind_casting(kernels.ptr());
   bind_conv(kernels.ptr());
   bind_attention(kernels.ptr());
   bind_elementwise(kernels.ptr());
+  bind_gather(kernels.ptr());
   bind_loss(kernels.ptr());
   bind_matmul(kernels.ptr());
   bind_optim(kernels.ptr());

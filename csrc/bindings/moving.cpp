@@ -5,7 +5,6 @@
 #include "bindings/arguments.hpp"
 #include "bindings/half.hpp"
 #include "kernels/copy/copy.hpp"
-#include "kernels/gather/gather.hpp"
 #include "kernels/scan/cumsum.hpp"
 
 namespace extensor {
@@ -53,151 +52,142 @@ PyObject* call_cumsum_backward(PyObject* self, PyObject* const* args, Py_ssize_t
   return reinterpret_cast<PyObject*>(out);
 }
 
-// int64, dense, and each within 0 .. length - 1.
-bool are_positions(PyArrayObject* indices, int64_t length) {
-  if (indices == nullptr || dtype_of(indices) != DType::int64 || !PyArray_IS_C_CONTIGUOUS(indices) || !is_readable(indices)) return false;
-  const int64_t* values = static_cast<const int64_t*>(PyArray_DATA(indices));
-  bool within = true;
-  for (npy_intp i = 0; i < PyArray_SIZE(indices); ++i) within &= values[i] >= 0 && values[i] < length;
-  return within;
+// Whether `object` is None, or the dtype of an array.
+bool is_dtype_of(PyArrayObject* array, PyObject* object) {
+  if (object == Py_None) return true;
+  return PyArray_DescrCheck(object) && PyArray_EquivTypes(reinterpret_cast<PyArray_Descr*>(object), PyArray_DESCR(array));
 }
 
-// take(x, indices, axis)
-PyObject* call_take(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  PyArrayObject* x = count == 3 ? as_array(args[0]) : nullptr;
-  PyArrayObject* indices = count == 3 ? as_array(args[1]) : nullptr;
-  if (x == nullptr || indices == nullptr || dtype_of(x) == DType::other || !PyArray_IS_C_CONTIGUOUS(x) || !is_readable(x))
-    return not_covered();
-  const int ndim = PyArray_NDIM(x), index_ndim = PyArray_NDIM(indices);
-  const long axis = read_axis(args[2], ndim);
-  if (axis < 0 || ndim - 1 + index_ndim > NPY_MAXDIMS || !are_positions(indices, PyArray_DIM(x, int(axis)))) return not_covered();
-  npy_intp shape[NPY_MAXDIMS];
-  int out_ndim = 0;
-  for (int i = 0; i < axis; ++i) shape[out_ndim++] = PyArray_DIM(x, i);
-  for (int i = 0; i < index_ndim; ++i) shape[out_ndim++] = PyArray_DIM(indices, i);
-  for (int i = int(axis) + 1; i < ndim; ++i) shape[out_ndim++] = PyArray_DIM(x, i);
-  PyArrayObject* out = new_array(dtype_of(x), out_ndim, shape);
-  if (out != nullptr && PyArray_SIZE(out) > 0) {
-    const npy_intp* lengths = PyArray_DIMS(x);
-    const size_t bytes = size_t(product_of(lengths + axis + 1, ndim - int(axis) - 1)) * size_t(PyArray_ITEMSIZE(x));
-    MaybeReleaseGil unlocked(double(PyArray_NBYTES(out)) * 0.1);
-    take(product_of(lengths, int(axis)), lengths[axis], PyArray_SIZE(indices), bytes, static_cast<const int64_t*>(PyArray_DATA(indices)),
-         PyArray_DATA(x), PyArray_DATA(out));
-  }
-  return reinterpret_cast<PyObject*>(out);
-}
-
-// take_backward(g, indices, shape, axis)
-PyObject* call_take_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  PyArrayObject* g = count == 4 ? as_array(args[0]) : nullptr;
-  PyArrayObject* indices = count == 4 ? as_array(args[1]) : nullptr;
-  if (g == nullptr || indices == nullptr) return not_covered();
-  const DType dtype = dtype_of(g);
-  if (!is_float(dtype)) return call_widened(call_take_backward, self, args, count);
-  npy_intp shape[NPY_MAXDIMS];
-  int ndim;
-  if (!read_shape(args[2], ndim, shape) || !PyArray_IS_C_CONTIGUOUS(g) || !is_readable(g)) return not_covered();
-  const long axis = read_axis(args[3], ndim);
-  if (axis < 0 || !are_positions(indices, shape[axis])) return not_covered();
-  const int64_t outer = product_of(shape, int(axis)), inner = product_of(shape + axis + 1, ndim - int(axis) - 1);
-  if (PyArray_SIZE(g) != outer * PyArray_SIZE(indices) * inner) return not_covered();
-  PyArrayObject* out = new_array(dtype, ndim, shape);
-  if (out != nullptr && PyArray_SIZE(out) > 0) {
-    MaybeReleaseGil unlocked(double(PyArray_NBYTES(out) + PyArray_NBYTES(g)) * 0.1);
-    take_backward(dtype, outer, shape[axis], PyArray_SIZE(indices), inner, static_cast<const int64_t*>(PyArray_DATA(indices)),
-                  PyArray_DATA(g), PyArray_DATA(out));
-  }
-  return reinterpret_cast<PyObject*>(out);
-}
-
-// Calls `function` with the two arrays made dense, then `third` if there is one, and the first axis.
-PyObject* call_on_rows(KernelFunction function, PyObject* self, PyObject* first, PyObject* second, PyObject* third) {
-  if (as_array(first) == nullptr || as_array(second) == nullptr) return not_covered();
-  PyObject* const zero = PyLong_FromLong(0);
-  PyObject* args[] = {reinterpret_cast<PyObject*>(dense(first)), reinterpret_cast<PyObject*>(dense(second)), zero, zero};
-  if (third != nullptr) args[2] = third;
-  PyObject* result = args[0] == nullptr || args[1] == nullptr ? nullptr : function(self, args, third == nullptr ? 3 : 4);
-  Py_XDECREF(args[0]);
-  Py_XDECREF(args[1]);
-  Py_XDECREF(zero);
-  return result;
-}
-
-// embedding(indices, weight, padding_idx); the padding is the gradient's affair
-PyObject* call_embedding(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  PyArrayObject* weight = count == 3 ? as_array(args[1]) : nullptr;
-  if (weight == nullptr || PyArray_NDIM(weight) != 2) return not_covered();
-  if (dtype_of(weight) < DType::float16 || dtype_of(weight) > DType::float64) return not_covered();
-  if (args[2] != Py_None && read_axis(args[2], int(PyArray_DIM(weight, 0))) < 0) return not_covered();
-  return call_on_rows(call_take, self, args[1], args[0], nullptr);
-}
-
-// embedding_backward(g, indices, shape, padding_idx)
-PyObject* call_embedding_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  PyArrayObject* g = count == 4 ? as_array(args[0]) : nullptr;
-  PyArrayObject* indices = count == 4 ? as_array(args[1]) : nullptr;
-  npy_intp shape[NPY_MAXDIMS];
-  int ndim;
-  if (g == nullptr || indices == nullptr || !read_shape(args[2], ndim, shape) || ndim != 2) return not_covered();
-  const int axes = PyArray_NDIM(indices);
-  if (PyArray_NDIM(g) != axes + 1 || PyArray_DIM(g, axes) != shape[1] || !PyArray_CompareLists(PyArray_DIMS(g), PyArray_DIMS(indices), axes))
-    return not_covered();
-  PyObject* result = call_on_rows(call_take_backward, self, args[0], args[1], args[2]);
-  if (result == nullptr) {  // too large a table, of which the caller has more to say
-    PyErr_Clear();
-    return not_covered();
-  }
-  if (result == Py_NotImplemented || args[3] == Py_None) return result;
-  PyArrayObject* out = reinterpret_cast<PyArrayObject*>(result);
-  const long row = read_axis(args[3], int(PyArray_DIM(out, 0)));
-  if (row < 0) {
-    Py_DECREF(result);
-    return not_covered();
-  }
-  std::memset(PyArray_GETPTR1(out, row), 0, size_t(PyArray_STRIDE(out, 0)));
-  return result;
-}
-
-// concatenate(tensors, axis, dtype), for dense tensors that have that dtype already.
-PyObject* call_concatenate(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  if (count != 3 || !PyList_Check(args[0]) || PyList_GET_SIZE(args[0]) == 0) return not_covered();
+// concatenate(tensors, axis, dtype) and stack, for dense tensors that have that dtype already; without one, for those that
+// have the same.
+PyObject* joined(PyObject* const* args, Py_ssize_t count, bool along_new_axis) {
+  if (count < 2 || count > 3 || !PyList_Check(args[0]) || PyList_GET_SIZE(args[0]) == 0) return not_covered();
   const Py_ssize_t tensors = PyList_GET_SIZE(args[0]);
   PyArrayObject* first = as_array(PyList_GET_ITEM(args[0], 0));
-  if (first == nullptr) return not_covered();
-  const int ndim = PyArray_NDIM(first);
-  const long axis = read_axis(args[1], ndim);
+  if (first == nullptr || dtype_of(first) == DType::other || (count == 3 && !is_dtype_of(first, args[2])) || !PyLong_CheckExact(args[1]))
+    return not_covered();
   const DType dtype = dtype_of(first);
-  if (axis < 0 || dtype == DType::other) return not_covered();
-  if (args[2] != Py_None) {
-    PyArray_Descr* wanted = nullptr;
-    if (PyArray_DescrConverter(args[2], &wanted) != NPY_SUCCEED) {
-      PyErr_Clear();
-      return not_covered();
-    }
-    const bool same = PyArray_EquivTypes(wanted, PyArray_DESCR(first));
-    Py_DECREF(wanted);
-    if (!same) return not_covered();
-  }
+  const int ndim = PyArray_NDIM(first), out_ndim = ndim + along_new_axis;
+  int overflow;
+  long axis = PyLong_AsLongAndOverflow(args[1], &overflow);
+  if (overflow != 0 || axis < -out_ndim || axis >= out_ndim || out_ndim > NPY_MAXDIMS) return not_covered();
+  if (axis < 0) axis += out_ndim;
   npy_intp shape[NPY_MAXDIMS];
-  for (int i = 0; i < ndim; ++i) shape[i] = PyArray_DIM(first, i);
-  shape[axis] = 0;
+  for (int i = 0; i < out_ndim; ++i) shape[i] = i == axis ? 0 : PyArray_DIM(first, along_new_axis && i > axis ? i - 1 : i);
   std::vector<Part> parts;
-  const size_t inner = size_t(product_of(PyArray_DIMS(first) + axis + 1, ndim - int(axis) - 1)) * item_size(dtype);
+  parts.reserve(size_t(tensors));
+  const size_t inner = size_t(product_of(shape + axis + 1, out_ndim - int(axis) - 1)) * item_size(dtype);
   for (Py_ssize_t i = 0; i < tensors; ++i) {
     PyArrayObject* tensor = as_array(PyList_GET_ITEM(args[0], i));
     if (tensor == nullptr || dtype_of(tensor) != dtype || PyArray_NDIM(tensor) != ndim || !PyArray_IS_C_CONTIGUOUS(tensor) ||
         !is_readable(tensor))
       return not_covered();
     for (int j = 0; j < ndim; ++j)
-      if (j != axis && PyArray_DIM(tensor, j) != shape[j]) return not_covered();
-    shape[axis] += PyArray_DIM(tensor, int(axis));
-    parts.push_back({PyArray_DATA(tensor), size_t(PyArray_DIM(tensor, int(axis))) * inner});
+      if ((along_new_axis || j != axis) && PyArray_DIM(tensor, j) != PyArray_DIM(first, j)) return not_covered();
+    const npy_intp length = along_new_axis ? 1 : PyArray_DIM(tensor, int(axis));
+    shape[axis] += length;
+    parts.push_back({PyArray_DATA(tensor), size_t(length) * inner});
   }
-  PyArrayObject* out = new_array(dtype, ndim, shape);
+  PyArrayObject* out = new_array(dtype, out_ndim, shape);
   if (out != nullptr && PyArray_SIZE(out) > 0) {
     MaybeReleaseGil unlocked(double(PyArray_NBYTES(out)) * 0.1);
     join(product_of(shape, int(axis)), int64_t(parts.size()), parts.data(), PyArray_DATA(out));
   }
+  return reinterpret_cast<PyObject*>(out);
+}
+
+PyObject* call_concatenate(PyObject*, PyObject* const* args, Py_ssize_t count) { return joined(args, count, false); }
+PyObject* call_stack(PyObject*, PyObject* const* args, Py_ssize_t count) { return joined(args, count, true); }
+
+// The widths before and after each axis: one for all, a pair for all, or a pair for each.
+bool read_widths(PyObject* object, int ndim, int64_t (*widths)[2]) {
+  int64_t pair[2];
+  if (PyTuple_CheckExact(object) && PyTuple_GET_SIZE(object) == ndim && PyTuple_CheckExact(PyTuple_GET_ITEM(object, 0))) {
+    for (int i = 0; i < ndim; ++i)
+      if (!PyTuple_CheckExact(PyTuple_GET_ITEM(object, i)) || !read_pair(PyTuple_GET_ITEM(object, i), widths[i])) return false;
+    return true;
+  }
+  if (!read_pair(object, pair)) return false;
+  for (int i = 0; i < ndim; ++i) widths[i][0] = pair[0], widths[i][1] = pair[1];
+  return true;
+}
+
+// The bytes of one number in a dtype; None is 0, which goes into all of them.
+bool read_filling(PyObject* object, DType dtype, unsigned char* bytes) {
+  std::memset(bytes, 0, 8);
+  if (object == Py_None) return true;
+  if (!PyFloat_CheckExact(object) && !PyLong_CheckExact(object)) return false;
+  const double number = PyFloat_AsDouble(object);
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    return false;
+  }
+  const float small = float(number);
+  if (dtype == DType::float32) std::memcpy(bytes, &small, 4);
+  else if (dtype == DType::float64) std::memcpy(bytes, &number, 8);
+  else return PyLong_CheckExact(object) && number == 0;
+  return true;
+}
+
+// pad(x, widths, mode, value): mode "constant" with one value.
+PyObject* call_pad(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  PyArrayObject* given = count == 4 ? as_array(args[0]) : nullptr;
+  if (given == nullptr || dtype_of(given) == DType::other || !is_readable(given)) return not_covered();
+  const int ndim = PyArray_NDIM(given);
+  int64_t widths[NPY_MAXDIMS][2];
+  unsigned char value[8];
+  if (ndim == 0 || ndim > 32 || !PyUnicode_Check(args[2]) || PyUnicode_CompareWithASCIIString(args[2], "constant") != 0 ||
+      !read_widths(args[1], ndim, widths) || !read_filling(args[3], dtype_of(given), value))
+    return not_covered();
+  npy_intp shape[NPY_MAXDIMS];
+  double size = 1;
+  for (int i = 0; i < ndim; ++i) {
+    size *= double(PyArray_DIM(given, i)) + double(widths[i][0]) + double(widths[i][1]);
+    if (size > 1e15) return not_covered();  // of which the caller has more to say
+    shape[i] = PyArray_DIM(given, i) + widths[i][0] + widths[i][1];
+  }
+  PyArrayObject* x = dense(args[0]);
+  PyArrayObject* out = x == nullptr ? nullptr : new_array(dtype_of(given), ndim, shape);
+  if (out != nullptr && PyArray_SIZE(out) > 0) {
+    int64_t lengths[32];
+    for (int i = 0; i < ndim; ++i) lengths[i] = PyArray_DIM(x, i);
+    MaybeReleaseGil unlocked(double(PyArray_NBYTES(out)) * 0.1);
+    pad(ndim, lengths, widths, item_size(dtype_of(given)), value, PyArray_DATA(x), PyArray_DATA(out));
+  }
+  Py_XDECREF(x);
+  if (out != nullptr) return reinterpret_cast<PyObject*>(out);
+  PyErr_Clear();
+  return not_covered();
+}
+
+// The number, or the only one of a tuple. False for anything else.
+bool read_single(PyObject* object, int64_t& number) {
+  if (PyTuple_CheckExact(object) && PyTuple_GET_SIZE(object) == 1) object = PyTuple_GET_ITEM(object, 0);
+  if (!PyLong_CheckExact(object)) return false;
+  int overflow;
+  number = PyLong_AsLongLongAndOverflow(object, &overflow);
+  return overflow == 0;
+}
+
+// roll(x, shift, axis): by one shift along one axis, or along all in a row.
+PyObject* call_roll(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  PyArrayObject* given = count == 3 ? as_array(args[0]) : nullptr;
+  if (given == nullptr || dtype_of(given) == DType::other || !is_readable(given)) return not_covered();
+  const int ndim = PyArray_NDIM(given);
+  const npy_intp* shape = PyArray_DIMS(given);
+  const bool flat = args[2] == Py_None;
+  int64_t shift, axis = 0;
+  if (!read_single(args[1], shift) || (!flat && !read_single(args[2], axis)) || ndim == 0 || axis < -ndim || axis >= ndim) return not_covered();
+  if (axis < 0) axis += ndim;
+  PyArrayObject* x = dense(args[0]);
+  PyArrayObject* out = x == nullptr ? nullptr : new_array(dtype_of(given), ndim, shape);
+  if (out != nullptr && PyArray_SIZE(out) > 0) {
+    const int64_t outer = flat ? 1 : product_of(shape, int(axis)), length = flat ? PyArray_SIZE(x) : shape[axis];
+    const size_t bytes = size_t(PyArray_NBYTES(x)) / size_t(outer * length);
+    MaybeReleaseGil unlocked(double(PyArray_NBYTES(out)) * 0.1);
+    roll(outer, size_t(length) * bytes, size_t((shift % length + length) % length) * bytes, PyArray_DATA(x), PyArray_DATA(out));
+  }
+  Py_XDECREF(x);
   return reinterpret_cast<PyObject*>(out);
 }
 
@@ -222,11 +212,10 @@ PyObject* call_copy(PyObject*, PyObject* const* args, Py_ssize_t count) {
 void bind_moving(PyObject* kernels) {
   add_kernel(kernels, "cumsum", call_cumsum);
   add_kernel(kernels, "cumsum_backward", call_cumsum_backward);
-  add_kernel(kernels, "take", call_take);
-  add_kernel(kernels, "take_backward", call_take_backward);
-  add_kernel(kernels, "embedding", call_embedding);
-  add_kernel(kernels, "embedding_backward", call_embedding_backward);
   add_kernel(kernels, "concatenate", call_concatenate);
+  add_kernel(kernels, "stack", call_stack);
+  add_kernel(kernels, "pad", call_pad);
+  add_kernel(kernels, "roll", call_roll);
   add_kernel(kernels, "reshape", call_reshape);
   add_kernel(kernels, "copy", call_copy);
 }

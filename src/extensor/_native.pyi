@@ -52,6 +52,9 @@ class OpBase:
 ALL_AXES: str
 ANY_NUMBER: str
 ANY_INTS: str
+DTYPE: str
+KEY: str
+TENSORS: str
 ONES: str
 ZEROS: str
 FLAT_AXIS: str

@@ -9,15 +9,17 @@ entry                what the argument is
 ``...``              a tensor
 ``None``             a tensor with a gradient that may be left out
 ``ExTensor``         in a backward: a tensor that may be left out
-``INTS``             between tensors or right after them: an int, or a tuple of ints
+``INTS``             between tensors or right after them: an int, or a tuple of ints or of such tuples
 ``OPERAND``          in a backward: a tensor, or a number
-``KEY``              right after the tensors: what stands between brackets and gives a view
+``KEY``              right after the tensors: what stands between brackets
+``TENSORS``          first and without other tensors: a list of tensors
 ``SHAPE``            after the tensors: a tuple of ints
 ``SHAPE_OF``         in a backward, after the tensors: a tensor of which only the shape counts, or
                      that shape
 ``ALL_AXES``         None, an axis or several; ``LAST_AXIS``: one axis, the last without it;
                      ``FLAT_AXIS``: one axis, or None
 ``ANY_NUMBER``       a number, or None
+``DTYPE``            a dtype
 ``ONES``             an int, or a tuple of ints; 1 without it; ``ZEROS``: 0 without it;
                      ``ANY_INTS``: None without it
 anything else        an option with this default; another value of its type is plain, too
@@ -28,7 +30,6 @@ A function without ``plain`` is an elementwise one if its options are numbers.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -38,18 +39,30 @@ from .kernels import NATIVE
 from .tensor import ExTensor
 
 try:
-    from ._native import ALL_AXES, ANY_INTS, ANY_NUMBER, FLAT_AXIS, LAST_AXIS, ONES, ZEROS
+    from ._native import (
+        ALL_AXES,
+        ANY_INTS,
+        ANY_NUMBER,
+        DTYPE,
+        FLAT_AXIS,
+        KEY,
+        LAST_AXIS,
+        ONES,
+        TENSORS,
+        ZEROS,
+    )
 except ModuleNotFoundError:
-    from ._pure import ALL_AXES, ANY_INTS, ANY_NUMBER, FLAT_AXIS, LAST_AXIS, ONES, ZEROS
+    from ._pure import ALL_AXES, ANY_INTS, ANY_NUMBER, DTYPE, FLAT_AXIS, KEY, LAST_AXIS, ONES, TENSORS, ZEROS
 
 __all__ = [
-    "ALL_AXES", "ANY_INTS", "ANY_NUMBER", "FLAT_AXIS", "INTS", "KEY", "LAST_AXIS", "ONES", "OPERAND", "SHAPE", "SHAPE_OF", "ZEROS",
+    "ALL_AXES", "ANY_INTS", "ANY_NUMBER", "DTYPE", "FLAT_AXIS", "INTS", "KEY", "LAST_AXIS", "ONES", "OPERAND", "SHAPE", "SHAPE_OF",
+    "TENSORS", "ZEROS",
     "run_backward_natively", "run_natively", "run_undifferentiated_natively",
 ]  # fmt: skip
 
-INTS, KEY, OPERAND, SHAPE, SHAPE_OF = "ints", "key", "operand", "shape", "shape of"
+INTS, OPERAND, SHAPE, SHAPE_OF = "ints", "operand", "shape", "shape of"
 # The native side tells these apart by where they stand, and in what kind of function.
-_NATIVE_ENTRIES = {INTS: tuple, KEY: slice, OPERAND: float, SHAPE: tuple, SHAPE_OF: tuple, ExTensor: None}
+_NATIVE_ENTRIES = {INTS: tuple, OPERAND: float, SHAPE: tuple, SHAPE_OF: tuple, ExTensor: None}
 
 
 def run_natively(op: Any, rule: Rule) -> None:
@@ -64,13 +77,13 @@ def run_natively(op: Any, rule: Rule) -> None:
         if p.is_output:
             kept.append(("output", 0))
         elif p.name in tensors and not p.variadic:
-            kept.append(("shape" if p.only_shape else "argument", tensors.index(p.name)))
+            kept.append((p.kept, tensors.index(p.name)))
         else:
             return
     if op.plain is not None:
         options = {p.name for p in rule.parameters if p.keyword}
         names = tuple(
-            n if n in options or (n in tensors and entry not in (INTS, KEY, SHAPE)) else None
+            n if n in options or (n in tensors and entry not in (INTS, SHAPE, DTYPE, KEY)) else None
             for n, entry in zip(rule.names, op.plain)
         )
         targets = rule.targets if op.mirrored is None else (*rule.targets, op.mirrored)
@@ -118,11 +131,8 @@ def _run_directly(op: Any, records: bool, kept: Any, targets: Any, names: Any, r
     """Hand plain calls of an op to the native kernel of its name, which answers NotImplemented if it is in doubt."""
     native = NATIVE.get(op.__name__)
     if native is not None:
-        required = sum(1 for _ in itertools.takewhile(lambda entry: entry is ..., op.plain))
-        optional = [
-            i + 1 for i, entry in enumerate(op.plain) if entry is ExTensor or entry in (INTS, KEY, OPERAND)
-        ]
-        tensors = max(required, *(t + 1 for t in targets), *optional) if targets or optional else required
+        among = [i for i, entry in enumerate(op.plain) if entry in (..., ExTensor, INTS, KEY, OPERAND)]
+        tensors = max(*among, *targets, 0) + 1
         plain = tuple(_NATIVE_ENTRIES.get(entry, entry) for entry in op.plain)
         op.run_directly(native, records, kept, targets, plain, names, tensors, results)
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "ALL_AXES", "ANY_INTS", "ANY_NUMBER", "FLAT_AXIS", "LAST_AXIS", "ONES", "ZEROS", "NodeBase", "OpBase", "TensorBase",
+    "ALL_AXES", "ANY_INTS", "ANY_NUMBER", "DTYPE", "FLAT_AXIS", "KEY", "LAST_AXIS", "ONES", "TENSORS", "ZEROS", "NodeBase", "OpBase", "TensorBase",
     "exchange_observer", "exchange_recording", "get_observer", "is_recording", "next_sequence", "register_classes",
 ]  # fmt: skip
 
 
 LAST_AXIS, ALL_AXES, FLAT_AXIS, ANY_NUMBER = "last axis", "all axes", "flat axis", "any number"
-ONES, ZEROS, ANY_INTS = "ones", "zeros", "any ints"
+ONES, ZEROS, ANY_INTS, DTYPE, KEY, TENSORS = "ones", "zeros", "any ints", "dtype", "key", "tensors"
 
 
 class TensorBase:

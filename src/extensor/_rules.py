@@ -24,6 +24,11 @@ class Parameter(NamedTuple):
     only_shape: bool
     only_dtype: bool
 
+    @property
+    def kept(self) -> str:
+        """What the recorder keeps of the argument."""
+        return "shape" if self.only_shape else "dtype" if self.only_dtype else "argument"
+
 
 class Rule:
     """How the arguments of a forward call flow into its backward function; read from the two signatures."""

@@ -36,6 +36,7 @@ from ._plain_calls import (
     ALL_AXES,
     ANY_INTS,
     ANY_NUMBER,
+    DTYPE,
     FLAT_AXIS,
     INTS,
     KEY,
@@ -44,6 +45,7 @@ from ._plain_calls import (
     OPERAND,
     SHAPE,
     SHAPE_OF,
+    TENSORS,
     ZEROS,
     run_backward_natively,
     run_natively,
@@ -77,7 +79,8 @@ except ModuleNotFoundError:
     )
 
 __all__ = [
-    "ALL_AXES", "ANY_INTS", "ANY_NUMBER", "FLAT_AXIS", "INTS", "KEY", "LAST_AXIS", "ONES", "OPERAND", "SHAPE", "SHAPE_OF", "ZEROS", "Node", "Op", "differentiable", "fused",
+    "ALL_AXES", "ANY_INTS", "ANY_NUMBER", "DTYPE", "FLAT_AXIS", "INTS", "KEY", "LAST_AXIS", "ONES", "OPERAND", "SHAPE", "SHAPE_OF",
+    "TENSORS", "ZEROS", "Node", "Op", "differentiable", "fused",
     "is_recording", "no_grad", "observe", "undifferentiated",
 ]  # fmt: skip
 

@@ -28,7 +28,7 @@ def test_copy(dtype: Any) -> None:
     for shape in [(), (1,), (7,), (0, 3), (5, 33), (70, 41), (3, 4, 5), (2, 3, 40, 35), (100, 8, 8)]:
         x = np.asarray(integers(shape, dtype))
         layouts = [x.transpose(axes) for axes in itertools.permutations(range(x.ndim))]
-        layouts += [x[::-1], x[..., ::2], np.broadcast_to(x[:1], x.shape)] if x.ndim else []
+        layouts += [x[::-1], x[..., ::-1], x[..., ::2], np.broadcast_to(x[:1], x.shape)] if x.ndim else []
         for layout in layouts:
             got = NATIVE["copy"](layout)
             assert got.dtype == layout.dtype
@@ -61,8 +61,55 @@ def test_take(dtype: Any) -> None:
             got = NATIVE["take"](x, indices, axis)
             assert got.dtype == dtype
             np.testing.assert_array_equal(got, np.take(x, indices, axis))
-    for outside in (-1, 6):
+        negative = np.array([-1, 0, -x.T.shape[axis]])
+        np.testing.assert_array_equal(NATIVE["take"](x.T, negative, axis - 3), np.take(x.T, negative, axis))
+    indices = RNG.integers(-x.size, x.size, (2, 9000))[:, ::2]
+    np.testing.assert_array_equal(NATIVE["take"](x, indices, None), np.take(x, indices))
+    for outside in (-7, 6):
         assert NATIVE["take"](x, np.array([0, outside]), 0) is NotImplemented
+    assert NATIVE["take"](x, np.array([0]), 3) is NotImplemented
+    assert NATIVE["take"](x, np.array([0], np.int32), 0) is NotImplemented
+    assert NATIVE["take"](x[:0], np.array([0]), 0) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", ITEMS)
+def test_take_along_axis(dtype: Any) -> None:
+    for shape in [(9,), (9000,), (6, 5), (70, 300), (3, 4, 5), (2, 40, 700)]:
+        x = integers(shape, dtype)
+        for axis, count in itertools.product(range(x.ndim), (0, 1, 33)):
+            lengths = (*shape[:axis], count, *shape[axis + 1 :])
+            for low in (0, -shape[axis]):
+                indices = RNG.integers(low, shape[axis], lengths)
+                got = NATIVE["take_along_axis"](x, indices, axis)
+                assert got.dtype == dtype
+                np.testing.assert_array_equal(got, np.take_along_axis(x, indices, axis))
+            for outside in (shape[axis], -shape[axis] - 1):
+                indices[..., -1:] = outside
+                assert count == 0 or NATIVE["take_along_axis"](x, indices, axis) is NotImplemented
+    x = integers((6, 5), dtype)
+    np.testing.assert_array_equal(NATIVE["take_along_axis"](x.T, np.argsort(x.T, 1), 1), np.sort(x.T, 1))
+    assert NATIVE["take_along_axis"](x, np.zeros((1, 5), np.int64), 1) is NotImplemented  # it broadcasts
+    assert NATIVE["take_along_axis"](x, np.zeros(5, np.int64), 1) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_take_along_axis_backward_accumulates(dtype: Any) -> None:
+    backward, reference = NATIVE["take_along_axis_backward"], KERNELS["take_along_axis_backward"].reference
+    for shape in [(9,), (9000,), (6, 5), (70, 300), (3, 4, 5), (2, 40, 700), (500, 90), (3000, 20)]:
+        for axis, count in itertools.product(range(len(shape)), (0, 1, 33)):
+            lengths = (*shape[:axis], count, *shape[axis + 1 :])
+            indices = RNG.integers(-shape[axis], shape[axis], lengths)
+            g = RNG.standard_normal(lengths).astype(dtype)
+            got = backward(g, shape, indices, axis)
+            assert (got.dtype, got.shape) == (dtype, shape)
+            expected = reference(g.astype(np.float64), shape, indices, axis)
+            np.testing.assert_array_equal(got, expected.astype(dtype))
+            indices[..., -1:] = shape[axis]
+            assert count == 0 or backward(g, shape, indices, axis) is NotImplemented
+    indices = np.zeros((5, 6), np.int64)
+    g = np.ones((6, 5), dtype)
+    np.testing.assert_array_equal(backward(g.T, (5, 3), indices, 1)[:, 0], np.full(5, 6.0))
+    assert backward(g, (5, 3), indices, 1) is NotImplemented
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -74,12 +121,40 @@ def test_take_backward_accumulates(dtype: Any) -> None:
             continue
         indices = RNG.integers(0, shape[axis], count)
         g = RNG.standard_normal((*shape[:axis], count, *shape[axis + 1 :])).astype(dtype)
-        got = NATIVE["take_backward"](g, indices, shape, axis)
+        got = NATIVE["take_backward"](g, shape, indices, axis)
         assert got.dtype == dtype
-        expected = KERNELS["take_backward"].reference(g.astype(np.float64), indices, shape, axis)
+        expected = KERNELS["take_backward"].reference(g.astype(np.float64), shape, indices, axis)
         np.testing.assert_array_equal(got, expected.astype(dtype))
-    assert NATIVE["take_backward"](np.ones(2, dtype), np.array([0, 6]), (6,), 0) is NotImplemented
-    assert NATIVE["take_backward"](np.ones(3, dtype), np.array([0, 5]), (6,), 0) is NotImplemented
+        flat = NATIVE["take_backward"](g.ravel(), shape, np.resize(indices, g.size) - 1, None)
+        places = np.resize(indices, g.size) - 1
+        wide = KERNELS["take_backward"].reference(g.ravel().astype(np.float64), (np.prod(shape),), places, 0)
+        np.testing.assert_array_equal(flat, wide.reshape(shape).astype(dtype))
+    g = np.ones((4, 300), dtype)[:, ::2]
+    np.testing.assert_array_equal(
+        NATIVE["take_backward"](-0.0 * g, (2, 150), np.array([1, 1, 0, -1]), 0), 0 * g[:2]
+    )
+    got = NATIVE["take_backward"](-0.0 * g, (5, 150), np.array([1, 1, 0, -1]), 0)
+    assert not np.signbit(got).any()
+    assert NATIVE["take_backward"](np.ones(2, dtype), (6,), np.array([0, 6]), 0) is NotImplemented
+    assert NATIVE["take_backward"](np.ones((1, 2), dtype), (6,), np.array([0, 5]), 0) is NotImplemented
+    assert NATIVE["take_backward"](np.ones(3, dtype), (6,), np.array([0, 5]), 0) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_index_add(dtype: Any) -> None:
+    for shape, count in itertools.product([(6,), (6, 9), (7, 3, 300), (1000, 16), (4, 0)], (0, 1, 5, 400)):
+        indices = RNG.integers(-shape[0], shape[0], (count, 2))[:, 0]
+        x = RNG.standard_normal(shape).astype(dtype)
+        values = RNG.standard_normal((count, *shape[1:])).astype(dtype)
+        got = NATIVE["index_add"](x, (indices, ...), values)
+        assert got.dtype == dtype
+        wide = KERNELS["index_add"].reference(x.astype(np.float64), (indices, ...), values.astype(np.float64))
+        np.testing.assert_array_equal(got, wide.astype(dtype))
+    x = np.ones((3, 2), dtype)
+    places = np.array([1, 1])
+    assert NATIVE["index_add"](x, (places, ...), np.ones(2, dtype)) is NotImplemented  # it broadcasts
+    assert NATIVE["index_add"](x, (places + 2, ...), np.ones((2, 2), dtype)) is NotImplemented
+    assert NATIVE["index_add"](x, (places, places, ...), np.ones(2, dtype)) is NotImplemented
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -133,7 +208,9 @@ def test_the_same_bits_on_any_number_of_threads(dtype: Any, threads: Any) -> Non
     for count in (1, 2, 3, 4):
         threads(count)
         arrays = [NATIVE["cumsum"](x, axis) for axis in (None, 0, 1)]
-        arrays += [NATIVE["take"](x, indices, 0), NATIVE["take_backward"](g, indices, x.shape, 0)]
+        arrays += [NATIVE["take"](x, indices, 0), NATIVE["take_backward"](g, x.shape, indices, 0)]
+        along = np.argsort(x, 0)
+        arrays += [NATIVE["take_along_axis_backward"](x, x.shape, along // 3, axis) for axis in (0, 1)]
         arrays += [NATIVE["copy"](x.T), NATIVE["concatenate"]([x, x], 1, None)]
         results.append(b"".join(a.tobytes() for a in arrays))
     assert len(set(results)) == 1
@@ -162,7 +239,6 @@ def test_transposes_are_views(name: str) -> None:
                 found = NATIVE[name](layout, given)
                 np.testing.assert_array_equal(found, layout.transpose(axes))
                 assert np.shares_memory(found, x)
-    np.testing.assert_array_equal(NATIVE[name](x, None), x.T)
     assert NATIVE[name](np.array(5.0), ()).shape == ()
     for refused in ((0, 1), (0, 1, 1), (0, 1, 3), (0, 1, -4), (0, 1, 2.0), [0, 1, 2], (0, 1, 2**70)):
         assert NATIVE[name](x, refused) is NotImplemented
@@ -188,3 +264,102 @@ def test_other_shapes_of_the_same_elements() -> None:
     ):  # fmt: skip
         assert NATIVE[name](x, *refused) is NotImplemented
     assert NATIVE["flatten"](np.array(1.0), 0, -1) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", ITEMS)
+def test_stack(dtype: Any) -> None:
+    for shape in [(), (3,), (4, 5), (2, 0, 3)]:
+        tensors = [np.asarray(integers(shape, dtype)) for _ in range(3)]
+        for axis in range(-len(shape) - 1, len(shape) + 1):
+            got = NATIVE["stack"](tensors, axis, np.dtype(dtype))
+            assert got.dtype == dtype
+            np.testing.assert_array_equal(got, np.stack(tensors, axis))
+        assert NATIVE["stack"](tensors, len(shape) + 1) is NotImplemented
+    assert NATIVE["stack"]([tensors[0], tensors[0][:1]], 0) is NotImplemented
+    assert NATIVE["concatenate"]([tensors[0], tensors[0]], -1).shape == (2, 0, 6)
+    assert NATIVE["concatenate"]([np.zeros((), dtype)], 0) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", ITEMS)
+def test_pad(dtype: Any) -> None:
+    for shape in [(1,), (7,), (0, 3), (5, 33), (3, 4, 5), (2, 300, 70)]:
+        x = integers(shape, dtype)
+        each = tuple((i, 2 * i % 3) for i in range(x.ndim))
+        for widths, layout in itertools.product((0, 1, (2, 0), (0, 3), each), (x, x.T)):
+            got = NATIVE["pad"](layout, widths, "constant", None)
+            assert got.dtype == dtype
+            np.testing.assert_array_equal(got, np.pad(layout, widths))
+            if dtype in DTYPES:
+                filled = NATIVE["pad"](layout, widths, "constant", -0.3)
+                np.testing.assert_array_equal(filled, np.pad(layout, widths, constant_values=-0.3))
+    assert NATIVE["pad"](x, 1, "edge", 0) is NotImplemented
+    assert NATIVE["pad"](x, (1, 2, 3), "constant", 0) is NotImplemented
+    assert NATIVE["pad"](x, -1, "constant", 0) is NotImplemented
+    assert NATIVE["pad"](x, 1 << 61, "constant", 0) is NotImplemented
+    assert NATIVE["pad"](np.zeros((), dtype), 1, "constant", 0) is NotImplemented
+    assert NATIVE["pad"](x.astype(np.int64), 1, "constant", 2) is NotImplemented
+
+
+def test_views() -> None:
+    x = RNG.standard_normal((3, 4, 5, 2))[:, ::-1, 1:]
+    pairs: list[tuple[Any, Any]] = [
+        (NATIVE["permute"](x, (2, -4, 3, 1)), x.transpose(2, 0, 3, 1)),
+        (NATIVE["transpose"](x, None), x.T),
+        (NATIVE["transpose"](x, (1, 0, 3, 2)), x.transpose(1, 0, 3, 2)),
+        (NATIVE["swapaxes"](x, -1, 1), x.swapaxes(-1, 1)),
+        (NATIVE["flip"](x, (0, -2)), np.flip(x, (0, 2))),
+        (NATIVE["flip"](x, ()), x),
+        (NATIVE["flip"](x[:0], (0,)), x[:0]),
+        (NATIVE["index"](x, (slice(None), 1, ..., None)), x[:, 1, ..., None]),
+        (NATIVE["index"](x, (1, 2, 3, 0, ...)), x[1, 2, 3, 0, ...]),
+    ]
+    for got, expected in pairs:
+        assert type(got) is np.ndarray
+        assert got.strides == expected.strides or got.size == 0
+        assert np.shares_memory(got, x) == (got.size > 0)
+        np.testing.assert_array_equal(got, expected)
+    for refused in ((0, 1, 2), (0, 0, 1, 2), (0, 1, 2, 4), [0, 1, 2, 3]):
+        assert NATIVE["permute"](x, refused) is NotImplemented
+    assert NATIVE["swapaxes"](x, 0, 4) is NotImplemented
+    assert NATIVE["flip"](x, (0, 0)) is NotImplemented
+    assert NATIVE["flip"](x, (4,)) is NotImplemented
+    assert NATIVE["index"](x, (3, ...)) is NotImplemented
+    assert NATIVE["index"](x, (0, 0, 0, 0, 0, ...)) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", [np.float16, bfloat16, *DTYPES])
+def test_index_and_its_backward(dtype: Any) -> None:
+    x = integers((6, 7, 5), dtype)
+    keys: list[Any] = [
+        (np.array([[1, -1], [0, 1]]), ...),
+        (slice(1, 5, 2), ...),
+        (..., 3),
+        (2, slice(None), None, slice(None, None, -2), ...),
+    ]
+    for key in keys:
+        np.testing.assert_array_equal(NATIVE["index"](x, key), x[key])
+        g = integers(x[key].shape, dtype)
+        got = NATIVE["index_backward"](g, x.shape, key)
+        assert got.dtype == dtype
+        expected = KERNELS["index_backward"].reference(g.astype(np.float64), x.shape, key)
+        np.testing.assert_array_equal(got, expected.astype(dtype))
+        assert NATIVE["index_backward"](g[..., None], x.shape, key) is NotImplemented
+    both = (np.array([0, 1]), np.array([1, 1]), ...)
+    np.testing.assert_array_equal(NATIVE["index"](x, both), x[both])
+    assert NATIVE["index_backward"](x[both], x.shape, both) is NotImplemented
+    assert NATIVE["index"](x, (np.array([6]), ...)) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", ITEMS)
+def test_roll(dtype: Any) -> None:
+    for shape in [(7,), (0, 3), (5, 33), (3, 4, 5)]:
+        x = integers(shape, dtype)
+        for axis, shift in itertools.product((None, *range(-x.ndim, x.ndim)), (0, 1, -2, 40)):
+            for layout in (x, x.T):
+                got = NATIVE["roll"](layout, shift, axis)
+                assert got.dtype == dtype
+                np.testing.assert_array_equal(got, np.roll(layout, shift, axis))
+        np.testing.assert_array_equal(NATIVE["roll"](x, (1,), (0,)), np.roll(x, 1, 0))
+    assert NATIVE["roll"](x, (1, 2), (0, 1)) is NotImplemented
+    assert NATIVE["roll"](x, 1, 3) is NotImplemented
+    assert NATIVE["roll"](np.zeros((), dtype), 1, None) is NotImplemented

@@ -1,6 +1,7 @@
 #include "bindings/recorder/attributes.hpp"
 
 #include "bindings/arguments.hpp"
+#include "bindings/recorder/objects.hpp"
 
 namespace extensor::recorder {
 
@@ -11,6 +12,9 @@ PyObject* any_number = nullptr;
 PyObject* ones = nullptr;
 PyObject* zeros = nullptr;
 PyObject* any_ints = nullptr;
+PyObject* any_dtype = nullptr;
+PyObject* key = nullptr;
+PyObject* tensors = nullptr;
 
 namespace {
 
@@ -42,16 +46,44 @@ constexpr Marker markers[] = {{&last_axis, "LAST_AXIS", "last axis"},
                               {&any_number, "ANY_NUMBER", "any number"},
                               {&ones, "ONES", "ones"},
                               {&zeros, "ZEROS", "zeros"},
-                              {&any_ints, "ANY_INTS", "any ints"}};
+                              {&any_ints, "ANY_INTS", "any ints"},
+                              {&any_dtype, "DTYPE", "dtype"},
+                              {&key, "KEY", "key"},
+                              {&tensors, "TENSORS", "tensors"}};
 
 }  // namespace
 
-bool is_ints(PyObject* value) {
+bool is_ints(PyObject* value, int depth) {
   if (PyLong_CheckExact(value)) return true;
-  if (!PyTuple_CheckExact(value)) return false;
+  if (!PyTuple_CheckExact(value) || depth == 0) return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i)
-    if (!PyLong_CheckExact(PyTuple_GET_ITEM(value, i))) return false;
+    if (!is_ints(PyTuple_GET_ITEM(value, i), depth - 1)) return false;
   return true;
+}
+
+PyObject* made_key(PyObject* value) {
+  const bool several = PyTuple_CheckExact(value);
+  const Py_ssize_t count = several ? PyTuple_GET_SIZE(value) : 1;
+  bool open = true;
+  for (Py_ssize_t i = 0; several && i < count; ++i) open &= PyTuple_GET_ITEM(value, i) != Py_Ellipsis;
+  open &= value != Py_Ellipsis;
+  PyObject* made = PyTuple_New(count + open);
+  for (Py_ssize_t i = 0; made != nullptr && i < count; ++i) {
+    PyObject* part = several ? PyTuple_GET_ITEM(value, i) : value;
+    if (PyObject_TypeCheck(part, tensor_base)) {
+      part = reinterpret_cast<Tensor*>(part)->array;
+      if (dtype_of(reinterpret_cast<PyArrayObject*>(part)) > DType::uint64) part = nullptr;
+    } else if (!PyLong_CheckExact(part) && !PySlice_Check(part) && part != Py_None && part != Py_Ellipsis) {
+      part = nullptr;
+    }
+    if (part == nullptr) {
+      Py_DECREF(made);
+      return nullptr;
+    }
+    PyTuple_SET_ITEM(made, i, Py_NewRef(part));
+  }
+  if (made != nullptr && open) PyTuple_SET_ITEM(made, count, Py_NewRef(Py_Ellipsis));
+  return made;
 }
 
 bool add_markers(PyObject* module) {
@@ -79,6 +111,7 @@ PyObject* made_attribute(PyObject* value, PyObject* plain, int ndim) {
     if (value == nullptr) return PyLong_FromLong(plain == ones);
     return is_ints(value) ? Py_NewRef(value) : nullptr;
   }
+  if (plain == any_dtype) return value != nullptr && PyArray_DescrCheck(value) ? Py_NewRef(value) : nullptr;
   if (value == nullptr || value == plain) return Py_NewRef(plain);
   // keepdims, an eps, the needs of a backward, the reduction of a loss
   const bool alike = (PyFloat_CheckExact(plain) && PyFloat_CheckExact(value)) || (PyBool_Check(plain) && PyBool_Check(value)) || (PyTuple_CheckExact(plain) && PyTuple_CheckExact(value)) ||

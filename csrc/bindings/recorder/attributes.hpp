@@ -13,9 +13,16 @@ extern PyObject* any_number;  // None, or the number that is given
 extern PyObject* ones;        // 1, or the int or the tuple of ints that is given
 extern PyObject* zeros;       // 0, or the int or the tuple of ints that is given
 extern PyObject* any_ints;    // None, or the int or the tuple of ints that is given
+extern PyObject* any_dtype;   // the dtype that is given
+extern PyObject* key;         // what stands between brackets
+extern PyObject* tensors;     // a list of tensors
 
-// An int, or a tuple of ints.
-bool is_ints(PyObject* value);
+// An int, or a tuple of ints; deeper, tuples of such.
+bool is_ints(PyObject* value, int depth = 1);
+
+// What a kernel gets for a key of tensors, ints, slices, None and ...: a tuple that has the ..., tensors as their arrays. A
+// new reference; nullptr without an error set: in doubt.
+PyObject* made_key(PyObject* value);
 
 // Makes these and adds them to the module. False with a Python error set on failure.
 bool add_markers(PyObject* module);

@@ -33,7 +33,7 @@ struct Node {
 
 // Where an argument of the backward function comes from.
 struct Kept {
-  enum Kind : char { argument, shape, output } kind;
+  enum Kind : char { argument, shape, dtype, output } kind;
   int index;
 };
 
@@ -48,6 +48,7 @@ struct Op {
   double scalars[max_elementwise_scalars];
   bool records;  // false for a fused backward: where it must be recorded, Python does it
   bool broadcasts;  // whether operands of different shapes are stretched
+  bool changes_dtype;  // the backward knows the dtype of its input
   int kept_count;
   Kept kept[max_kept];
   int target_count;

@@ -117,6 +117,8 @@ PyObject* shape_tuple(PyArrayObject* array) {
   return tuple;
 }
 
+bool is_floating(DType dtype) { return dtype >= DType::float16 && dtype <= DType::float64; }
+
 // The node of this call; a new reference.
 PyObject* record(Op* op, PyObject* const* args, const Operands& ops, PyObject* output, PyObject* options) {
   PyObject* saved = PyTuple_New(op->kept_count);
@@ -134,6 +136,9 @@ PyObject* record(Op* op, PyObject* const* args, const Operands& ops, PyObject* o
       value = Py_NewRef(args[kept.index] != nullptr ? args[kept.index] : Py_None);
     } else if (kept.kind == Kept::output) {
       value = make_tensor(Py_NewRef(output), false, nullptr);
+    } else if (kept.kind == Kept::dtype) {
+      auto* array = reinterpret_cast<PyArrayObject*>(ops.tensors[kept.index]->array);
+      value = Py_NewRef(reinterpret_cast<PyObject*>(PyArray_DESCR(array)));
     } else {
       Tensor* tensor = ops.tensors[kept.index];
       value = shape_tuple(tensor == nullptr ? nullptr : reinterpret_cast<PyArrayObject*>(tensor->array));
@@ -196,6 +201,77 @@ PyObject* options_given(Op* op, PyObject* const* given) {
   return options != nullptr ? options : Py_NewRef(Py_None);
 }
 
+// What goes away with the call.
+struct Owned {
+  PyObject* value = nullptr;
+  ~Owned() { Py_XDECREF(value); }
+};
+
+// The node of a call with a list of tensors, after which it keeps a list of their shapes, or nothing. A new reference.
+PyObject* record_list(Op* op, PyObject* list, PyObject* output, PyObject* options) {
+  const Py_ssize_t count = PySequence_Fast_GET_SIZE(list);
+  Owned saved{PyTuple_New(op->kept_count)}, edges{PyTuple_New(count)};
+  if (saved.value == nullptr || edges.value == nullptr) return nullptr;
+  if (op->kept_count == 1) {
+    PyObject* shapes = PyList_New(count);
+    PyTuple_SET_ITEM(saved.value, 0, shapes);
+    for (Py_ssize_t i = 0; shapes != nullptr && i < count; ++i) {
+      auto* tensor = reinterpret_cast<Tensor*>(PySequence_Fast_GET_ITEM(list, i));
+      PyList_SET_ITEM(shapes, i, shape_tuple(reinterpret_cast<PyArrayObject*>(tensor->array)));
+    }
+    if (shapes == nullptr) return nullptr;
+  }
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    auto* tensor = reinterpret_cast<Tensor*>(PySequence_Fast_GET_ITEM(list, i));
+    PyObject* edge = Py_None;
+    if (tensor->requires_grad) edge = tensor->node == Py_None ? reinterpret_cast<PyObject*>(tensor) : tensor->node;
+    PyTuple_SET_ITEM(edges.value, i, Py_NewRef(edge));
+  }
+  Node* node = make_node(node_type, reinterpret_cast<PyObject*>(op), edges.value, saved.value, options);
+  if (node != nullptr) node->shape = shape_tuple(reinterpret_cast<PyArrayObject*>(output));
+  return reinterpret_cast<PyObject*>(node);
+}
+
+// A call with a list of tensors of one dtype, then attributes. nullptr without an error set: not a plain call.
+PyObject* call_with_list(Op* op, PyObject* const* given) {
+  const Py_ssize_t total = PyTuple_GET_SIZE(op->plain);
+  PyObject* list = given[0];
+  if (list == nullptr || !(PyList_CheckExact(list) || PyTuple_CheckExact(list)) || PySequence_Fast_GET_SIZE(list) == 0) return nullptr;
+  const Py_ssize_t count = PySequence_Fast_GET_SIZE(list);
+  bool requires_grad = false;
+  Owned arrays{PyList_New(count)};
+  for (Py_ssize_t i = 0; arrays.value != nullptr && i < count; ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(list, i);
+    if (!PyObject_TypeCheck(item, tensor_base)) return nullptr;
+    requires_grad |= reinterpret_cast<Tensor*>(item)->requires_grad != 0;
+    PyList_SET_ITEM(arrays.value, i, Py_NewRef(reinterpret_cast<Tensor*>(item)->array));
+  }
+  if (arrays.value == nullptr) return nullptr;
+  PyObject* values[max_direct_arguments] = {arrays.value};
+  Py_ssize_t made = 1;
+  for (; made < total; ++made) {
+    values[made] = made_attribute(given[made], PyTuple_GET_ITEM(op->plain, made), 0);
+    if (values[made] == nullptr) break;
+  }
+  PyObject* output = made == total ? PyObject_Vectorcall(op->direct, values, static_cast<size_t>(total), nullptr) : nullptr;
+  while (made-- > 1) Py_DECREF(values[made]);
+  if (output == nullptr) return nullptr;
+  if (output == Py_NotImplemented) {
+    Py_DECREF(output);
+    return nullptr;
+  }
+  PyObject* node = nullptr;
+  if (recording && requires_grad) {
+    Owned options{options_given(op, given)};
+    if (options.value != nullptr) node = record_list(op, list, output, options.value);
+    if (node == nullptr) {
+      Py_DECREF(output);
+      return nullptr;
+    }
+  }
+  return make_tensor(output, node != nullptr, node);
+}
+
 // A call for the kernel `direct`: tensors, then axes and flags. nullptr without an error set: not a plain call.
 PyObject* call_directly(Op* op, PyObject* const* args, Py_ssize_t count, PyObject* kwnames) {
   const Py_ssize_t total = PyTuple_GET_SIZE(op->plain);
@@ -204,24 +280,27 @@ PyObject* call_directly(Op* op, PyObject* const* args, Py_ssize_t count, PyObjec
   for (Py_ssize_t i = 0; i < count; ++i) given[i] = args[i];
   if (kwnames != nullptr && !place_keywords(op, args + count, kwnames, given)) return nullptr;
 
+  if (PyTuple_GET_ITEM(op->plain, 0) == tensors) return call_with_list(op, given);
+
   Operands operands;
   for (auto& tensor : operands.tensors) tensor = nullptr;
   PyObject* values[max_direct_arguments];
+  Owned made_key_of;
   int ndim = 0;  // a loss's grad_output has fewer axes than its logits
   for (Py_ssize_t i = 0; i < op->tensor_count; ++i) {
     if (PyTuple_GET_ITEM(op->plain, i) == reinterpret_cast<PyObject*>(&PyTuple_Type)) {  // a shape between tensors
-      if (given[i] == nullptr || !is_ints(given[i])) return nullptr;
-      values[i] = given[i];
-      continue;
-    }
-    if (PyTuple_GET_ITEM(op->plain, i) == reinterpret_cast<PyObject*>(&PySlice_Type)) {  // what stands between brackets
-      if (given[i] == nullptr || !is_view_key(given[i])) return nullptr;
+      if (given[i] == nullptr || !is_ints(given[i], 2)) return nullptr;
       values[i] = given[i];
       continue;
     }
     const bool may_be_number = PyTuple_GET_ITEM(op->plain, i) == reinterpret_cast<PyObject*>(&PyFloat_Type);
     if (may_be_number && given[i] != nullptr && (PyFloat_CheckExact(given[i]) || PyLong_CheckExact(given[i]))) {
       values[i] = given[i];
+      continue;
+    }
+    if (PyTuple_GET_ITEM(op->plain, i) == key) {
+      if (given[i] == nullptr || made_key_of.value != nullptr || (made_key_of.value = made_key(given[i])) == nullptr) return nullptr;
+      values[i] = made_key_of.value;
       continue;
     }
     if (given[i] == nullptr || given[i] == Py_None) {
@@ -261,7 +340,8 @@ PyObject* call_directly(Op* op, PyObject* const* args, Py_ssize_t count, PyObjec
     const DType dtype = dtype_of(reinterpret_cast<PyArrayObject*>(output));
     for (int t = 0; t < op->target_count; ++t) {
       Tensor* tensor = operands.tensors[op->targets[t]];
-      if (tensor != nullptr && dtype_of(reinterpret_cast<PyArrayObject*>(tensor->array)) != dtype) {
+      if (tensor != nullptr && dtype_of(reinterpret_cast<PyArrayObject*>(tensor->array)) != dtype &&
+          !(op->changes_dtype && (!recorded || is_floating(dtype)))) {
         Py_DECREF(output);
         return nullptr;
       }
@@ -409,7 +489,8 @@ bool read_plan(Op* self, PyObject* kept, PyObject* targets, int inputs) {
   for (int i = 0; i < self->kept_count; ++i) {
     const char* kind;
     if (!PyArg_ParseTuple(PyTuple_GET_ITEM(kept, i), "si", &kind, &self->kept[i].index)) return false;
-    self->kept[i].kind = kind[0] == 'a' ? Kept::argument : kind[0] == 's' ? Kept::shape : Kept::output;
+    self->kept[i].kind = kind[0] == 'a' ? Kept::argument : kind[0] == 's' ? Kept::shape : kind[0] == 'd' ? Kept::dtype : Kept::output;
+    self->changes_dtype |= self->kept[i].kind == Kept::dtype;
     if (self->kept[i].kind != Kept::output && (self->kept[i].index < 0 || self->kept[i].index >= inputs)) return false;
   }
   self->target_count = static_cast<int>(PyTuple_GET_SIZE(targets));
@@ -422,7 +503,7 @@ bool read_plan(Op* self, PyObject* kept, PyObject* targets, int inputs) {
 }
 
 // run_natively(kernel, records, broadcasts, kept, targets, scalars, results) -> bool
-// kept: ("argument" | "shape" | "output", index) per positional parameter of the backward, after grad_output.
+// kept: ("argument" | "shape" | "dtype" | "output", index) per positional parameter of the backward, after grad_output.
 PyObject* op_run_natively(PyObject* object, PyObject* args) {
   auto* self = reinterpret_cast<Op*>(object);
   const char* name;

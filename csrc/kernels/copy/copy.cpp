@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/threads.hpp"
+#include "kernels/copy/transpose.hpp"
 
 namespace extensor {
 namespace {
@@ -49,6 +50,12 @@ void copy_matrix(const Axis& rows, const Axis& columns, const Item* x, Item* out
   }
 }
 
+// A row from its end to its beginning.
+template <class Item>
+void copy_reversed(int64_t n, const Item* __restrict x, Item* __restrict out) {
+  for (int64_t i = 0; i < n; ++i) out[i] = x[-i];
+}
+
 template <class Item>
 void copy_items(Axis* axes, int count, const Item* x, Item* out) {
   if (count == 0) {
@@ -90,10 +97,67 @@ void copy_items(Axis* axes, int count, const Item* x, Item* out) {
       if (columns.from == 1) {
         for (int64_t r = 0; r < part.length; ++r)
           std::memcpy(out + to + r * part.to, x + from + r * part.from, size_t(columns.length) * sizeof(Item));
+      } else if (columns.from == -1) {
+        for (int64_t r = 0; r < part.length; ++r) copy_reversed(columns.length, x + from + r * part.from, out + to + r * part.to);
+      } else if (sizeof(Item) >= 4 && part.from == 1) {
+        EXTENSOR_SELECT(transpose)(sizeof(Item), part.length, columns.length, x + from, columns.from, out + to, part.to);
       } else {
         copy_matrix(part, columns, x + from, out + to);
       }
     }
+  });
+}
+
+template <class Item>
+void fill(Item* to, int64_t n, Item value) {
+  for (int64_t i = 0; i < n; ++i) to[i] = value;
+}
+
+// Row by row of the result: those around x are filled, those through it take a row of x between two margins.
+template <class Item>
+void pad_items(int ndim, const int64_t* shape, const int64_t (*widths)[2], const void* value, const Item* x, Item* out) {
+  Item filling;
+  std::memcpy(&filling, value, sizeof filling);
+  int last = ndim - 1;  // the axes behind the last margin go with it
+  int64_t inner = 1;
+  while (last > 0 && widths[last][0] == 0 && widths[last][1] == 0) inner *= shape[last--];
+  const int64_t row = shape[last] * inner, before = widths[last][0] * inner, after = widths[last][1] * inner;
+  int64_t lengths[most_axes], rows = 1;
+  for (int i = 0; i < last; ++i) {
+    lengths[i] = widths[i][0] + shape[i] + widths[i][1];
+    rows *= lengths[i];
+  }
+  const int64_t width = before + row + after;
+  parallel_for(rows, double(width) * sizeof(Item) * byte_ns + 5, [&](int64_t begin, int64_t end) {
+    int64_t place[most_axes], rest = begin;
+    for (int i = last - 1; i >= 0; --i) place[i] = rest % lengths[i], rest /= lengths[i];
+    for (int64_t r = begin; r < end; ++r) {
+      bool through = true;
+      int64_t source = 0;
+      for (int i = 0; i < last; ++i) {
+        const int64_t at = place[i] - widths[i][0];
+        through &= at >= 0 && at < shape[i];
+        source = source * shape[i] + at;
+      }
+      Item* to = out + r * width;
+      if (through) {
+        fill(to, before, filling);
+        if (row > 0) std::memcpy(to + before, x + source * row, size_t(row) * sizeof(Item));
+        fill(to + before + row, after, filling);
+      } else {
+        fill(to, width, filling);
+      }
+      for (int i = last - 1; i >= 0 && ++place[i] == lengths[i]; --i) place[i] = 0;
+    }
+  });
+}
+
+// One long stretch, shared.
+void copy_bytes(const void* from, char* to, size_t bytes) {
+  constexpr size_t block = 64 << 10;
+  parallel_for(int64_t((bytes + block - 1) / block), double(bytes < block ? bytes : block) * byte_ns, [&](int64_t begin, int64_t end) {
+    const size_t first = size_t(begin) * block, last = size_t(end) * block < bytes ? size_t(end) * block : bytes;
+    std::memcpy(to + first, static_cast<const char*>(from) + first, last - first);
   });
 }
 
@@ -113,6 +177,11 @@ void copy_to_dense(int ndim, const int64_t* shape, const int64_t* strides, size_
 void join(int64_t outer, int64_t count, const Part* parts, void* out) {
   size_t bytes = 0;
   for (int64_t i = 0; i < count; ++i) bytes += parts[i].bytes;
+  if (outer == 1) {  // few long stretches
+    char* to = static_cast<char*>(out);
+    for (int64_t i = 0; i < count; to += parts[i++].bytes) copy_bytes(parts[i].data, to, parts[i].bytes);
+    return;
+  }
   parallel_for(outer, double(bytes) * byte_ns, [&](int64_t begin, int64_t end) {
     for (int64_t o = begin; o < end; ++o) {
       char* to = static_cast<char*>(out) + size_t(o) * bytes;
@@ -122,6 +191,26 @@ void join(int64_t outer, int64_t count, const Part* parts, void* out) {
       }
     }
   });
+}
+
+void roll(int64_t outer, size_t bytes, size_t shift, const void* x, void* out) {
+  parallel_for(outer, double(bytes) * byte_ns, [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o) {
+      const char* from = static_cast<const char*>(x) + size_t(o) * bytes;
+      char* to = static_cast<char*>(out) + size_t(o) * bytes;
+      std::memcpy(to, from + bytes - shift, shift);
+      std::memcpy(to + shift, from, bytes - shift);
+    }
+  });
+}
+
+void pad(int ndim, const int64_t* shape, const int64_t (*widths)[2], size_t item, const void* value, const void* x, void* out) {
+  switch (item) {
+    case 1: return pad_items(ndim, shape, widths, value, static_cast<const uint8_t*>(x), static_cast<uint8_t*>(out));
+    case 2: return pad_items(ndim, shape, widths, value, static_cast<const uint16_t*>(x), static_cast<uint16_t*>(out));
+    case 4: return pad_items(ndim, shape, widths, value, static_cast<const uint32_t*>(x), static_cast<uint32_t*>(out));
+    default: return pad_items(ndim, shape, widths, value, static_cast<const uint64_t*>(x), static_cast<uint64_t*>(out));
+  }
 }
 
 }  // namespace extensor

@@ -15,11 +15,12 @@ import extensor as et
 from .case import Case, Run
 from .layer_cases import layer_cases, loss_cases
 from .layout_cases import layout_cases
+from .moving_cases import moving_cases
 
 __all__ = ["GROUPS", "cases", "peers"]
 
 SIZES = {"16": 16, "4K": 4096, "1M": 1 << 20, "8M": 8 << 20}
-GROUPS = ("elementwise", "layout", "softmax", "reduction", "matmul", "loss", "layer", "training")
+GROUPS = ("elementwise", "layout", "softmax", "reduction", "moving", "matmul", "loss", "layer", "training")
 
 
 def peers() -> dict[str, ModuleType]:
@@ -36,7 +37,8 @@ def peers() -> dict[str, ModuleType]:
 def cases(libraries: dict[str, ModuleType], groups: tuple[str, ...] = GROUPS) -> Iterator[Case]:
     """All cases of some groups."""
     builders: dict[str, Callable[[dict[str, ModuleType]], Iterator[Case]]] = {
-        "elementwise": _elementwise, "layout": partial(layout_cases, sizes=SIZES), "softmax": _softmax, "reduction": _reductions, "matmul": _matmul,
+        "elementwise": _elementwise, "layout": partial(layout_cases, sizes=SIZES), "softmax": _softmax, "reduction": _reductions,
+        "moving": partial(moving_cases, sizes=SIZES), "matmul": _matmul,
         "loss": partial(loss_cases, sizes=SIZES), "layer": layer_cases, "training": _training,
     }  # fmt: skip
     for group in groups:

@@ -6,14 +6,14 @@ from typing import Any, overload
 
 from .. import kernels
 from ..dtypes import FLOATING, as_dtype
-from ..graph import differentiable
+from ..graph import DTYPE, differentiable
 from ..tensor import ExTensor, TensorOrDtype
 from ._checks import as_floating, as_tensor, dtype_of
 
 __all__ = ["astype", "astype_backward"]
 
 
-@differentiable
+@differentiable(plain=(..., DTYPE))
 def astype(x: ExTensor, dtype: Any) -> ExTensor:
     """``x`` in another dtype; ``x`` itself if it has that dtype.
 

@@ -234,7 +234,7 @@ def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = float32) -> ExTensor:
     return allocate("eye", kernels.eye, rows, columns, diagonal, as_dtype("eye", dtype))
 
 
-@differentiable
+@differentiable(plain=(...,))
 def copy(x: ExTensor) -> ExTensor:
     """The same elements in fresh contiguous memory.   y = x
 

@@ -17,7 +17,7 @@ import numpy as np
 from .. import kernels
 from ..dtypes import FLOATING, INTEGER
 from ..errors import OutOfBoundsError, describe
-from ..graph import KEY, differentiable, fused
+from ..graph import ANY_INTS, INTS, KEY, LAST_AXIS, differentiable, fused
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._checks import as_axis, as_floating, as_grad, as_integers, as_tensor, check_needs, shape_of
 from ._pairs import BOTH, Needs
@@ -108,7 +108,7 @@ def _index_formula(g: Any, x: Any, key: Any) -> ExTensor:
     return index_add(zeros(shape_of("index_backward", "x", x), g.dtype), key, g)
 
 
-@fused(_index_formula)
+@fused(_index_formula, plain=(..., INTS, KEY))
 def index_backward(grad_output: ExTensor, x: TensorOrShape, key: Any) -> ExTensor:
     """Gradient of :func:`index`: zeros with ``grad_output`` added at ``key``; repeated positions accumulate.
 
@@ -284,7 +284,7 @@ def _indices(function: str, indices: Any, axis: int, length: int) -> np.ndarray:
     return np.where(array < 0, array + length, array) if low < 0 else array
 
 
-@differentiable
+@differentiable(plain=(..., ..., ANY_INTS))
 def take(x: ExTensor, indices: Any, axis: int | None = None) -> ExTensor:
     """Elements, or whole slices along ``axis``, by position.
 
@@ -318,7 +318,7 @@ def _take_formula(g: Any, x: Any, indices: Any, axis: int | None = None) -> ExTe
     return reshape(index_add(zeros(shape, g.dtype), key, g), shape_of("take_backward", "x", x))
 
 
-@fused(_take_formula)
+@fused(_take_formula, plain=(..., INTS, ..., ANY_INTS))
 def take_backward(grad_output: ExTensor, x: TensorOrShape, indices: Any, axis: int | None = None) -> ExTensor:
     """Gradient of :func:`take`: zeros with ``grad_output`` added where it was taken; repeats accumulate.
 
@@ -333,7 +333,7 @@ def take_backward(grad_output: ExTensor, x: TensorOrShape, indices: Any, axis: i
     shape, place = _taken_from("take_backward", full, axis)
     found = _indices("take_backward", indices, place, shape[place])
     grad = as_grad("take_backward", grad_output, (*shape[:place], *found.shape, *shape[place + 1 :]))
-    return cast_like(kernels.reshape(kernels.take_backward(grad, found, shape, place), full), x)
+    return cast_like(kernels.reshape(kernels.take_backward(grad, shape, found, place), full), x)
 
 
 def _along(function: str, shape: Shape, indices: Any, axis: Any) -> tuple[Shape, int, np.ndarray, Shape]:
@@ -353,7 +353,7 @@ def _along(function: str, shape: Shape, indices: Any, axis: Any) -> tuple[Shape,
     return shape, place, found, rest
 
 
-@differentiable
+@differentiable(plain=(..., ..., LAST_AXIS))
 def take_along_axis(x: ExTensor, indices: Any, axis: int | None = -1) -> ExTensor:
     """One element per index along ``axis``.   y[i, j, k] = x[i, indices[i, j, k], k]  for axis 1
 
@@ -380,7 +380,7 @@ def _along_formula(g: Any, x: Any, indices: Any, axis: int | None = -1) -> ExTen
     return reshape(index_add(zeros(shape, g.dtype), tuple(key), g), full)
 
 
-@fused(_along_formula)
+@fused(_along_formula, plain=(..., INTS, ..., LAST_AXIS))
 def take_along_axis_backward(
     grad_output: ExTensor, x: TensorOrShape, indices: Any, axis: int | None = -1
 ) -> ExTensor:
@@ -396,4 +396,4 @@ def take_along_axis_backward(
     full = shape_of("take_along_axis_backward", "x", x)
     shape, place, found, result = _along("take_along_axis_backward", full, indices, axis)
     grad = as_grad("take_along_axis_backward", grad_output, result)
-    return cast_like(kernels.reshape(kernels.take_along_axis_backward(grad, found, shape, place), full), x)
+    return cast_like(kernels.reshape(kernels.take_along_axis_backward(grad, shape, found, place), full), x)

@@ -11,7 +11,7 @@ import numpy as np
 from .. import kernels
 from ..dtypes import promote
 from ..errors import describe
-from ..graph import differentiable
+from ..graph import ANY_NUMBER, INTS, TENSORS, ZEROS, differentiable
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._checks import (
     as_axis,
@@ -70,7 +70,7 @@ def _joined(function: str, name: str, tensors: Any, axis: Any) -> ExTensor:
     return kernels.concatenate(found, place, promote(*(t.dtype for t in found)))
 
 
-@differentiable
+@differentiable(plain=(TENSORS, ZEROS))
 def concatenate(tensors: Any, axis: int | None = 0) -> ExTensor:
     """The tensors one after the other along an axis they have.
 
@@ -112,7 +112,7 @@ def concatenate_backward(
     return [cast_like(reshape(g, s), t) for g, s, t in zip(parts, shapes, listed)]
 
 
-@differentiable
+@differentiable(plain=(TENSORS, ZEROS))
 def stack(tensors: Any, axis: int = 0) -> ExTensor:
     """The tensors one after the other along a new axis.
 
@@ -358,7 +358,7 @@ def _source_key(shape: Shape, widths: Widths, mode: str) -> tuple[Any, ...]:
     return (*np.ix_(*(_sources(n, *width, mode) for n, width in zip(shape, widths))), Ellipsis)
 
 
-@differentiable
+@differentiable(plain=(..., INTS, "constant", ANY_NUMBER))
 def pad(x: ExTensor, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> ExTensor:
     """``x`` with a margin around it.
 
@@ -382,7 +382,7 @@ def pad(x: ExTensor, pad_width: Any, mode: str = "constant", constant_values: An
         for value in pair:
             as_number("pad", "constant_values", int(value) if isinstance(value, bool) else value)
     if mode == "constant":
-        return allocate("pad", kernels.pad_constant, x, widths, values)
+        return allocate("pad", kernels.pad, x, widths, mode, values)
     return allocate("pad", lambda: kernels.index(x, _source_key(x.shape, widths, mode)))
 
 

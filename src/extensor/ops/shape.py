@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import kernels
 from ..errors import describe
-from ..graph import ANY_INTS, INTS, SHAPE, ZEROS, differentiable
+from ..graph import ALL_AXES, ANY_INTS, INTS, SHAPE, ZEROS, differentiable
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._checks import as_axes, as_axis, as_floating, as_grad, as_ints, as_shape, as_tensor, shape_of
 from .casting import cast_like
@@ -348,8 +348,7 @@ def swapaxes(x: ExTensor, axis1: int, axis2: int) -> ExTensor:
         (4, 3, 2)
     """
     x = as_tensor("swapaxes", "x", x)
-    first, second = as_axis("swapaxes", axis1, x.ndim), as_axis("swapaxes", axis2, x.ndim)
-    return kernels.swapaxes(x, first, second)
+    return kernels.swapaxes(x, as_axis("swapaxes", axis1, x.ndim), as_axis("swapaxes", axis2, x.ndim))
 
 
 def swapaxes_backward(grad_output: ExTensor, axis1: int, axis2: int) -> ExTensor:
@@ -364,7 +363,7 @@ def swapaxes_backward(grad_output: ExTensor, axis1: int, axis2: int) -> ExTensor
     return permute(grad, _swapped("swapaxes_backward", grad.ndim, axis1, axis2))
 
 
-@differentiable
+@differentiable(plain=(..., ALL_AXES))
 def flip(x: ExTensor, axis: Any = None) -> ExTensor:
     """``x`` with the order of its elements reversed along ``axis``.
 
@@ -406,7 +405,7 @@ def _shifts(function: str, shape: Shape, shift: Any, axis: Any) -> dict[int, int
     return {place: by % shape[place] if shape[place] else 0 for place, by in total.items()}
 
 
-@differentiable
+@differentiable(plain=(..., INTS, ANY_INTS))
 def roll(x: ExTensor, shift: Any, axis: Any = None) -> ExTensor:
     """``x`` with its elements moved along ``axis``; what leaves at the end comes in at the front.
 

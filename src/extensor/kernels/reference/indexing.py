@@ -72,7 +72,7 @@ def take(x, indices, axis):
 
 
 @kernel
-def take_backward(g, indices, shape, axis):
+def take_backward(g, shape, indices, axis):
     return added_at(np.zeros(shape, g.dtype), (slice(None),) * axis + (indices,), g)
 
 
@@ -82,5 +82,5 @@ def take_along_axis(x, indices, axis):
 
 
 @kernel
-def take_along_axis_backward(g, indices, shape, axis):
+def take_along_axis_backward(g, shape, indices, axis):
     return added_at(np.zeros(shape, g.dtype), along_axis(shape, indices, axis), g)

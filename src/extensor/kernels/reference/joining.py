@@ -8,7 +8,7 @@ import numpy as np
 
 from ..dispatch import kernel
 
-__all__ = ["concatenate", "pad_constant", "split", "stack", "tile"]
+__all__ = ["concatenate", "pad", "split", "stack", "tile"]
 
 
 @kernel(exact=True)
@@ -38,8 +38,8 @@ def tile(x, reps):
 
 
 @kernel(exact=True)
-def pad_constant(x, widths, values):
-    """(before, after) widths and values per axis; where two axes pad the same corner the later one decides."""
+def pad(x, widths, mode, values):
+    """(before, after) widths and values per axis; the mode is "constant". Where two axes pad the same corner the later one decides."""
     out = np.empty([n + before + after for n, (before, after) in zip(x.shape, widths)], x.dtype)
     inner = [slice(before, before + n) for n, (before, _) in zip(x.shape, widths)]
     out[tuple(inner)] = x

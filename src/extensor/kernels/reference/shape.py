@@ -21,7 +21,7 @@ def permute(x, axes):
 
 @kernel(exact=True)
 def swapaxes(x, axis1, axis2):
-    return np.swapaxes(x, axis1, axis2)
+    return x.swapaxes(axis1, axis2)
 
 
 @kernel(exact=True)
