@@ -19,27 +19,35 @@ KEYS: list[Any] = [
 ]  # fmt: skip
 
 
+def with_ellipsis(key: Any) -> tuple[Any, ...]:
+    """A key as kernels take it: with an Ellipsis, so that the result is an array."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return parts if any(part is ... for part in parts) else (*parts, ...)
+
+
 @pytest.mark.parametrize("key", KEYS, ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.bool_, np.float16], ids=lambda d: d.__name__)
 def test_index(key: Any, dtype: Any) -> None:
     x = X.astype(dtype)
-    got, want = NATIVE["index"](x, key), x[key]
+    got, want = NATIVE["index"](x, with_ellipsis(key)), x[key]
     assert type(got) is np.ndarray
     assert (got.dtype, got.shape) == (x.dtype, np.shape(want))
     np.testing.assert_array_equal(got, want)
     assert np.shares_memory(got, x) or got.size == 0
 
 
-@pytest.mark.parametrize(
-    "key", [2, (0, 0, 0, 0), [0], np.array([0]), True, (..., ...), slice(None, None, 0), 1.0, "a"]
-)
+@pytest.mark.parametrize("key", [2, (0, 0, 0, 0), (..., ...), slice(None, None, 0), 1.0, "a"])
 def test_keys_that_are_left_to_the_reference(key: Any) -> None:
-    assert NATIVE["index"](X, key) is NotImplemented
+    assert NATIVE["index"](X, with_ellipsis(key)) is NotImplemented
+    assert NATIVE["index"](X, [0]) is NotImplemented
 
 
 @pytest.mark.parametrize("axes", [None, (0, 1, 2), (2, 0, 1), (-1, 0, -2)], ids=str)
 @pytest.mark.parametrize("name", ["transpose", "permute"])
 def test_transpose(name: str, axes: Any) -> None:
+    if axes is None and name == "permute":
+        assert NATIVE[name](X, axes) is NotImplemented
+        return
     got, want = NATIVE[name](X, axes), X.transpose(axes)
     np.testing.assert_array_equal(got, want)
     assert got.strides == want.strides
