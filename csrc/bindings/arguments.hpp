@@ -84,6 +84,16 @@ inline bool read_pair(PyObject* object, int64_t* pair) {
   return true;
 }
 
+// A tuple of `count` bools, such as which gradients are wanted. False for anything else.
+inline bool read_flags(PyObject* tuple, bool* flags, Py_ssize_t count) {
+  if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) != count) return false;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    if (!PyBool_Check(PyTuple_GET_ITEM(tuple, i))) return false;
+    flags[i] = PyTuple_GET_ITEM(tuple, i) == Py_True;
+  }
+  return true;
+}
+
 enum class LossReduction { mean, sum, none, other };
 
 inline LossReduction read_reduction(PyObject* text) {

@@ -2,6 +2,7 @@
 #include "bindings/arrays.hpp"
 
 #include <cstring>
+#include <new>
 
 #include "core/memory.hpp"
 #include "kernels/copy/copy.hpp"
@@ -63,8 +64,12 @@ PyTypeObject* make_buffer_type() {
 
 size_t byte_count(DType dtype, int ndim, const npy_intp* shape) {
   size_t bytes = item_size(dtype);
-  for (int axis = 0; axis < ndim; ++axis) bytes *= static_cast<size_t>(shape[axis]);
-  return bytes;
+  bool overflows = false;
+  for (int axis = 0; axis < ndim; ++axis) {
+    if (shape[axis] == 0) return 0;
+    overflows |= __builtin_mul_overflow(bytes, static_cast<size_t>(shape[axis]), &bytes);
+  }
+  return overflows ? SIZE_MAX : bytes;
 }
 
 }  // namespace
@@ -161,12 +166,31 @@ PyArrayObject* dense_copy(PyArrayObject* array) {
   return out;
 }
 
+namespace {
+
+struct Guarded {
+  KernelFunction function;
+  PyObject* self;
+};
+
+PyObject* call_guarded(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  const Guarded* kernel = kernel_context<Guarded>(self);
+  try {
+    return kernel->function(kernel->self, args, count);
+  } catch (const std::bad_alloc&) {
+    return PyErr_NoMemory();
+  }
+}
+
+}  // namespace
+
 void add_kernel(PyObject* dict, const char* name, KernelFunction function, const void* context) {
   // Kernels live as long as the process, and so do their definitions.
   PyMethodDef* definition = new PyMethodDef{name, nullptr, METH_FASTCALL, nullptr};
-  definition->ml_meth = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-  PyObject* self = context == nullptr ? nullptr : PyCapsule_New(const_cast<void*>(context), nullptr, nullptr);
-  PyObject* callable = PyCFunction_New(definition, self);
+  definition->ml_meth = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_guarded));
+  PyObject* inner = context == nullptr ? nullptr : PyCapsule_New(const_cast<void*>(context), nullptr, nullptr);
+  PyObject* self = PyCapsule_New(new Guarded{function, inner}, nullptr, nullptr);
+  PyObject* callable = self == nullptr ? nullptr : PyCFunction_New(definition, self);
   Py_XDECREF(self);
   if (callable != nullptr) PyDict_SetItemString(dict, name, callable);
   Py_XDECREF(callable);

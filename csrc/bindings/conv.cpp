@@ -179,7 +179,8 @@ PyObject* channel_sums(PyArrayObject* images, DType dtype) {
 // g, x, weight, stride, padding, dilation, groups, needs
 template <bool Transposed>
 PyObject* call_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  if (count != 8 || !PyTuple_Check(args[7]) || PyTuple_GET_SIZE(args[7]) != 3) return not_covered();
+  bool needs[3];
+  if (count != 8 || !read_flags(args[7], needs, 3)) return not_covered();
   Arrays in;
   const Ready ready = read_arrays(args, 4, in);
   if (ready == Ready::no || in.item[2] == nullptr) return call_widened(call_backward<Transposed>, self, args, count);
@@ -193,7 +194,7 @@ PyObject* call_backward(PyObject* self, PyObject* const* args, Py_ssize_t count)
   if (grads == nullptr) return nullptr;
   for (int i = 0; i < 3; ++i) {
     PyObject* grad = Py_NewRef(Py_None);
-    if (PyObject_IsTrue(PyTuple_GET_ITEM(args[7], i)) == 1)
+    if (needs[i])
       Py_SETREF(grad, i == 2 ? channel_sums(in.item[0], in.dtype) : new_object(in.dtype, 4, i == 0 ? x : weight));
     if (grad == nullptr) {
       Py_DECREF(grads);

@@ -313,9 +313,9 @@ PyObject* call_two_gradients(PyObject* self, PyObject* const* args, Py_ssize_t c
   const DType dtype = dtype_of(grad);
   PyObject* needs = args[count - 1];
   double guard = 0;
-  if (!PyTuple_CheckExact(needs) || PyTuple_GET_SIZE(needs) != 2) return not_covered();
-  if (attributes == 1 && !read_guard(args[family.arguments], dtype, guard)) return not_covered();
   bool needed[2], same[2];
+  if (!read_flags(needs, needed, 2)) return not_covered();
+  if (attributes == 1 && !read_guard(args[family.arguments], dtype, guard)) return not_covered();
   npy_intp shapes[2][NPY_MAXDIMS];
   int ndims[2];
   for (int i = 0; i < 2; ++i) {
@@ -323,7 +323,6 @@ PyObject* call_two_gradients(PyObject* self, PyObject* const* args, Py_ssize_t c
     const bool is_array = PyArray_Check(operand);
     if (is_array && dtype_of(reinterpret_cast<PyArrayObject*>(operand)) != dtype) return not_covered();
     if (!read_operand_shape(operand, ndims[i], shapes[i])) return not_covered();
-    needed[i] = PyObject_IsTrue(PyTuple_GET_ITEM(needs, i)) == 1;
     same[i] = has_shape(operand, grad);
     // Half precision is rounded after the sum.
     const bool can_sum = (dtype == DType::float32 || dtype == DType::float64) && PyArray_SIZE(grad) > 0;

@@ -182,6 +182,7 @@ PyObject* call_take_along_axis_backward(PyObject* self, PyObject* const* args, P
   if (!is_readable(given) || !read_shape(args[1], ndim, shape) || !around.read(args[3], ndim, shape) || !indices.read_dense(args[2]) ||
       !fits_along(indices.array(), ndim, shape, around, along) || !has_shape(given, ndim, PyArray_DIMS(indices.array())))
     return not_covered();
+  if (along.length == 0 && PyArray_SIZE(indices.array()) > 0) return not_covered();
   PyArrayObject* g = dense(args[0]);
   PyArrayObject* out = g == nullptr ? nullptr : new_array(dtype, ndim, shape);
   bool within = true;

@@ -198,15 +198,13 @@ PyObject* call_divergence_backward(PyObject* self, PyObject* const* args, Py_ssi
   const LossReduction reduction = read_reduction(args[4]);
   if (read_axis(args[3], ndim) != ndim - 1 || (reduction != LossReduction::mean && reduction != LossReduction::sum))
     return not_covered();
-  PyObject* needs = args[5];
-  if (!PyTuple_CheckExact(needs) || PyTuple_GET_SIZE(needs) != 2 || !PyBool_Check(PyTuple_GET_ITEM(needs, 0)) ||
-      !PyBool_Check(PyTuple_GET_ITEM(needs, 1)))
-    return not_covered();
+  bool needs[2];
+  if (!read_flags(args[5], needs, 2)) return not_covered();
   PyObject* grads[2] = {};
   for (int i = 0; i < 2; ++i) {
     PointwiseLoss loss;
     Upstream upstream;
-    if (PyTuple_GET_ITEM(needs, i) != Py_True) {
+    if (!needs[i]) {
       grads[i] = Py_NewRef(Py_None);
     } else if (take_pair(args[1], args[2], dtype, formulas[i], loss) &&
                upstream.read(args[0], dtype, reduction, double(product_of(PyArray_DIMS(p), ndim - 1)), p, loss)) {

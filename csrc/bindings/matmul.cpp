@@ -241,8 +241,6 @@ PyObject* call_linear(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return reinterpret_cast<PyObject*>(out);
 }
 
-bool needs_item(PyObject* needs, Py_ssize_t i) { return PyObject_IsTrue(PyTuple_GET_ITEM(needs, i)) == 1; }
-
 // A tuple of new references; takes over the items. nullptr as soon as one of them is.
 PyObject* tuple_of(std::initializer_list<PyObject*> items) {
   bool complete = true;
@@ -269,7 +267,8 @@ void sum_rows(DType dtype, const Stack& matrix, void* out) {
 
 // (g @ weight, rows(g).T @ rows(x), the sum of rows(g)), each None where it is not needed.
 PyObject* call_linear_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  if (count != 4 || !PyTuple_Check(args[3]) || PyTuple_GET_SIZE(args[3]) != 3) return not_covered();
+  bool needs[3];
+  if (count != 4 || !read_flags(args[3], needs, 3)) return not_covered();
   PyArrayObject* g = as_array(args[0]);
   PyArrayObject* x = as_array(args[1]);
   PyArrayObject* weight = as_array(args[2]);
@@ -290,11 +289,11 @@ PyObject* call_linear_backward(PyObject* self, PyObject* const* args, Py_ssize_t
     return nullptr;
   }
   PyObject *grad_x = Py_NewRef(Py_None), *grad_weight = Py_NewRef(Py_None), *grad_bias = Py_NewRef(Py_None);
-  if (needs_item(args[3], 0))
+  if (needs[0])
     Py_SETREF(grad_x, reinterpret_cast<PyObject*>(new_product(dtype, g_rows, stack_of(weight, false), ndim, PyArray_DIMS(x), 0)));
-  if (needs_item(args[3], 1))
+  if (needs[1])
     Py_SETREF(grad_weight, reinterpret_cast<PyObject*>(new_product(dtype, g_rows.transposed(), x_rows, 2, PyArray_DIMS(weight), 0)));
-  if (needs_item(args[3], 2)) {
+  if (needs[2]) {
     PyArrayObject* sums = new_array(dtype, 1, PyArray_DIMS(weight));
     if (sums != nullptr) sum_rows(dtype, g_rows, PyArray_DATA(sums));
     Py_SETREF(grad_bias, reinterpret_cast<PyObject*>(sums));
@@ -305,7 +304,7 @@ PyObject* call_linear_backward(PyObject* self, PyObject* const* args, Py_ssize_t
 }
 
 // The gradients of a product of a matrix and a vector, or of two vectors.
-PyObject* vector_gradients(PyArrayObject* g, PyArrayObject* a, PyArrayObject* b, PyObject* needs) {
+PyObject* vector_gradients(PyArrayObject* g, PyArrayObject* a, PyArrayObject* b, const bool* needs) {
   const DType dtype = dtype_of(g);
   const int a_ndim = PyArray_NDIM(a), b_ndim = PyArray_NDIM(b), g_ndim = PyArray_NDIM(g);
   const Stack left = stack_of(a, false), right = stack_of(b, true);
@@ -317,16 +316,17 @@ PyObject* vector_gradients(PyArrayObject* g, PyArrayObject* a, PyArrayObject* b,
   upstream.row = a_ndim == 2 ? step : 1;
   if (b_ndim == 2) upstream.column = step;
   PyObject *grad_a = Py_NewRef(Py_None), *grad_b = Py_NewRef(Py_None);
-  if (needs_item(needs, 0))
+  if (needs[0])
     Py_SETREF(grad_a, reinterpret_cast<PyObject*>(new_product(dtype, upstream, right.transposed(), a_ndim, PyArray_DIMS(a), 0)));
-  if (needs_item(needs, 1))
+  if (needs[1])
     Py_SETREF(grad_b, reinterpret_cast<PyObject*>(new_product(dtype, left.transposed(), upstream, b_ndim, PyArray_DIMS(b), 0)));
   return tuple_of({grad_a, grad_b});
 }
 
 // (g @ b.T, a.T @ g) for matrices and vectors, stacks of the same batch shape, and a batch of A's with one B.
 PyObject* call_matmul_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  if (count != 4 || !PyTuple_Check(args[3]) || PyTuple_GET_SIZE(args[3]) != 2) return not_covered();
+  bool needs[2];
+  if (count != 4 || !read_flags(args[3], needs, 2)) return not_covered();
   PyArrayObject* g = as_array(args[0]);
   PyArrayObject* a = as_array(args[1]);
   PyArrayObject* b = as_array(args[2]);
@@ -335,16 +335,16 @@ PyObject* call_matmul_backward(PyObject* self, PyObject* const* args, Py_ssize_t
   if (!is_float(dtype)) return call_widened(call_matmul_backward, self, args, count);
   const int a_ndim = PyArray_NDIM(a), b_ndim = PyArray_NDIM(b);
   if (!is_covered(g, dtype) || !is_covered(a, dtype) || !is_covered(b, dtype)) return not_covered();
-  if (a_ndim <= 2 && b_ndim <= 2 && a_ndim * b_ndim > 0 && a_ndim + b_ndim < 4) return vector_gradients(g, a, b, args[3]);
+  if (a_ndim <= 2 && b_ndim <= 2 && a_ndim * b_ndim > 0 && a_ndim + b_ndim < 4) return vector_gradients(g, a, b, needs);
   if (a_ndim < 2 || b_ndim < 2 || PyArray_NDIM(g) != a_ndim || (b_ndim != a_ndim && b_ndim != 2)) return not_covered();
   for (int axis = 0; axis < a_ndim - 2; ++axis)
     if (PyArray_DIM(a, axis) != PyArray_DIM(g, axis) || (b_ndim > 2 && PyArray_DIM(a, axis) != PyArray_DIM(b, axis))) return not_covered();
   const Stack upstream = stack_of(g, false), left = stack_of(a, false), right = stack_of(b, true);
   if (upstream.rows != left.rows || upstream.columns != right.columns || left.columns != right.rows) return not_covered();
   PyObject *grad_a = Py_NewRef(Py_None), *grad_b = Py_NewRef(Py_None);
-  if (needs_item(args[3], 0))
+  if (needs[0])
     Py_SETREF(grad_a, reinterpret_cast<PyObject*>(new_product(dtype, upstream, right.transposed(), a_ndim, PyArray_DIMS(a), a_ndim - 2)));
-  if (needs_item(args[3], 1)) {
+  if (needs[1]) {
     if (b_ndim == 2) {
       Stack g_rows, a_rows;
       PyObject *g_holder = nullptr, *a_holder = nullptr, *product = nullptr;

@@ -37,12 +37,6 @@ class Operands {
   PyArrayObject* arrays_[most] = {};
 };
 
-inline bool read_flags(PyObject* tuple, bool* flags, Py_ssize_t count) {
-  if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) != count) return false;
-  for (Py_ssize_t i = 0; i < count; ++i) flags[i] = PyTuple_GET_ITEM(tuple, i) == Py_True;
-  return true;
-}
-
 template <class T>
 T* data_of(PyArrayObject* array) {
   return array == nullptr ? nullptr : static_cast<T*>(PyArray_DATA(array));

@@ -21,7 +21,7 @@ bool read_pool(PyObject* const* options, const npy_intp* x, PoolShape& s) {
   if (sized && !read_pair(options[3], s.y)) return false;
   for (int d = 0; d < 2; ++d) {
     s.x[d] = x[2 + d];
-    if (s.size[d] < 1 || s.size[d] > INT32_MAX || s.stride[d] < 1 || s.stride[d] > INT32_MAX || 2 * s.padding[d] > s.size[d]) return false;
+    if (s.size[d] < 1 || s.size[d] > INT32_MAX || s.stride[d] < 1 || s.stride[d] > INT32_MAX || s.padding[d] > s.size[d] / 2) return false;
     if (sized) continue;
     const int64_t room = s.x[d] + 2 * s.padding[d] - s.size[d];
     if (s.x[d] == 0 || room < 0) return false;

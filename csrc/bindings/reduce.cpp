@@ -132,7 +132,8 @@ PyObject* call_sum_to_shape(PyObject* self, PyObject* const* args, Py_ssize_t co
 // add_backward(g, shape_a, shape_b, needs) and subtract_backward: the gradient itself, summed to the shapes of the operands.
 PyObject* call_add_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   PyArrayObject* g = count == 4 ? as_array(args[0]) : nullptr;
-  if (g == nullptr || !elementwise_covers(dtype_of(g)) || !PyTuple_CheckExact(args[3]) || PyTuple_GET_SIZE(args[3]) != 2) return not_covered();
+  bool needs[2];
+  if (g == nullptr || !elementwise_covers(dtype_of(g)) || !read_flags(args[3], needs, 2)) return not_covered();
   npy_intp shapes[2][NPY_MAXDIMS];
   int ndims[2];
   for (int i = 0; i < 2; ++i)
@@ -141,7 +142,7 @@ PyObject* call_add_backward(PyObject* self, PyObject* const* args, Py_ssize_t co
   PyObject* grads[2] = {nullptr, nullptr};
   for (int i = 0; i < 2; ++i) {
     const bool same = ndims[i] == PyArray_NDIM(g) && PyArray_CompareLists(shapes[i], PyArray_DIMS(g), ndims[i]);
-    if (PyTuple_GET_ITEM(args[3], i) != Py_True) grads[i] = Py_NewRef(Py_None);
+    if (!needs[i]) grads[i] = Py_NewRef(Py_None);
     else grads[i] = same ? Py_NewRef(args[0]) : sum_to_shape(g, args[1 + i]);
     if (i == 1 && kernel_context<bool>(self)[0] && grads[i] != nullptr && PyArray_Check(grads[i])) {
       static const ElementwiseKernel& negate = *find_elementwise("negate");

@@ -131,7 +131,7 @@ PyObject* call_spread(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (size == 0) return not_covered();
   const double divisor = kernel.divides ? double(size) / double(PyArray_SIZE(g)) : 1;
   ReduceLayout layout;
-  if (size * int64_t(PyArray_ITEMSIZE(g)) < smallest_view && find_slices(ndim, shape, reduced, layout))
+  if (size < smallest_view / int64_t(PyArray_ITEMSIZE(g)) && find_slices(ndim, shape, reduced, layout))
     return spread_array(g, ndim, shape, layout, divisor);
   if (!may_be_view) return not_covered();
   if (!kernel.divides) return repeating_view(reinterpret_cast<PyArrayObject*>(Py_NewRef(args[0])), ndim, shape, reduced);

@@ -105,7 +105,10 @@ void* allocate_shared(Pool& shared, SizeClass size) {
   if (shared.slab_left < size.bytes) {
     const size_t room = slab_bytes + huge_page;
     void* fresh = mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (fresh == MAP_FAILED) return nullptr;
+    if (fresh == MAP_FAILED) {  // near a limit of the address space: a place of its own
+      void* alone = mmap(nullptr, size.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      return alone == MAP_FAILED ? nullptr : alone;
+    }
     const uintptr_t start = (reinterpret_cast<uintptr_t>(fresh) + huge_page - 1) / huge_page * huge_page;
     shared.slab = reinterpret_cast<char*>(start);
     shared.slab_left = slab_bytes;
@@ -156,7 +159,14 @@ void shrink(Pool& shared, size_t keep) {
 
 }  // namespace
 
+void* require_buffer(size_t bytes) {
+  void* data = acquire_buffer(bytes);
+  if (data == nullptr) throw std::bad_alloc();
+  return data;
+}
+
 void* acquire_buffer(size_t bytes) {
+  if (bytes > SIZE_MAX / 4) return nullptr;  // more than any machine has; its size class would overflow
   const SizeClass size = size_class(bytes);
   Pool& shared = pool();
   {

@@ -11,6 +11,10 @@ constexpr size_t buffer_alignment = 64;
 // A buffer of at least `bytes` bytes, aligned to 64, contents undefined; nullptr when memory is out.
 void* acquire_buffer(size_t bytes);
 
+// The same for memory that a kernel cannot do without: std::bad_alloc when memory is out. Python sees a MemoryError, from
+// whichever thread it came.
+void* require_buffer(size_t bytes);
+
 // Gives a buffer back. `bytes` is what it was acquired with.
 void recycle_buffer(void* data, size_t bytes);
 

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <condition_variable>
 #include <cstdlib>
+#include <exception>
+#include <utility>
 #include <mutex>
 #include <thread>
 
@@ -116,6 +118,7 @@ class Pool {
       if (spins < 4096) pause_briefly();
       else std::this_thread::yield();
     }
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));  // memory that was out, in whichever thread
   }
 
   // Whether that many workers are looking for work. For the one who made the pool busy.
@@ -133,7 +136,14 @@ class Pool {
       const int64_t chunk = next_.fetch_add(1, std::memory_order_relaxed);
       if (chunk >= chunks_.count) return;
       const int64_t begin = chunk * chunks_.size;
-      function_(context_, begin, std::min(items_, begin + chunks_.size));
+      try {
+        function_(context_, begin, std::min(items_, begin + chunks_.size));
+      } catch (...) {
+        next_.store(chunks_.count, std::memory_order_relaxed);
+        std::lock_guard<std::mutex> lock(error_mutex_);
+        error_ = std::current_exception();
+        return;
+      }
     }
   }
 
@@ -197,7 +207,8 @@ class Pool {
   alignas(64) std::atomic<int64_t> next_{0};
   std::atomic<int> places_{0};
   alignas(64) std::atomic<int> sleeping_{0};
-  std::mutex sleep_mutex_;
+  std::mutex sleep_mutex_, error_mutex_;
+  std::exception_ptr error_;
   std::condition_variable sleep_condition_;
 };
 
@@ -262,9 +273,12 @@ void detail::run_chunks(int64_t items, Chunks chunks, ChunkFunction function, vo
   if (threads == 1) return run_serially(items, chunks, function, context);
   Pool& shared = pool();
   if (shared.busy.exchange(true, std::memory_order_acquire)) return run_serially(items, chunks, function, context);
+  struct Release {
+    std::atomic<bool>& busy;
+    ~Release() { busy.store(false, std::memory_order_release); }
+  } release{shared.busy};
   if (chunks.light && !shared.has_awake(std::min<int64_t>(threads, chunks.count) - 1)) run_serially(items, chunks, function, context);
   else shared.run(items, chunks, function, context, threads);
-  shared.busy.store(false, std::memory_order_release);
 }
 
 }  // namespace extensor

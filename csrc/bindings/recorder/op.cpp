@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <new>
 
 #include "bindings/arguments.hpp"
 #include "bindings/elementwise.hpp"
@@ -32,7 +33,9 @@ PyObject* call_in_python(PyObject* self, PyObject* const* args, size_t nargsf, P
 
 // The operands of a call that can be run here.
 struct Operands {
-  Tensor* tensors[max_elementwise_inputs];  // nullptr for a Python number
+  Tensor* tensors[max_elementwise_inputs] = {};  // nullptr for a Python number
+  // Owned: while a kernel runs without the interpreter lock, another thread may give a parameter a new array.
+  PyObject* arrays[max_elementwise_inputs] = {};
   PyObject* values[max_elementwise_inputs];  // the arrays of the tensors, and the numbers
   const void* data[max_elementwise_inputs];
   bool is_scalar[max_elementwise_inputs];
@@ -43,6 +46,17 @@ struct Operands {
   unsigned wide = 0;  // bit i: operand i is a number in the computing type
   bool requires_grad = false;
   bool flat = true, alike = true;
+
+  Operands() = default;
+  Operands(const Operands&) = delete;
+  Operands& operator=(const Operands&) = delete;
+  ~Operands() {
+    for (PyObject* array : arrays) Py_XDECREF(array);
+  }
+  PyObject* own(int i, Tensor* tensor) {
+    tensors[i] = tensor;
+    return arrays[i] = Py_NewRef(tensor->array);
+  }
 };
 
 bool same_shape(PyArrayObject* a, PyArrayObject* b) {
@@ -72,12 +86,12 @@ bool take_operands(const ElementwiseKernel& kernel, PyObject* const* args, Opera
   const int count = kernel.inputs;
   for (int i = 0; i < count; ++i) {
     PyObject* arg = args[i];
-    ops.tensors[i] = nullptr;
     ops.is_scalar[i] = false;
     ops.values[i] = arg;
     if (Py_TYPE(arg) == tensor_type || PyType_IsSubtype(Py_TYPE(arg), tensor_base)) {
       auto* tensor = reinterpret_cast<Tensor*>(arg);
-      auto* array = reinterpret_cast<PyArrayObject*>(tensor->array);
+      ops.values[i] = ops.own(i, tensor);
+      auto* array = reinterpret_cast<PyArrayObject*>(ops.values[i]);
       ops.flat = ops.flat && PyArray_IS_C_CONTIGUOUS(array) && is_readable(array);
       const DType dtype = dtype_of(array);
       if (ops.first == nullptr) {
@@ -89,8 +103,6 @@ bool take_operands(const ElementwiseKernel& kernel, PyObject* const* args, Opera
       } else {
         ops.alike = ops.alike && same_shape(ops.first, array);
       }
-      ops.tensors[i] = tensor;
-      ops.values[i] = tensor->array;
       ops.data[i] = PyArray_DATA(array);
       ops.requires_grad |= tensor->requires_grad != 0;
     } else {
@@ -137,11 +149,10 @@ PyObject* record(Op* op, PyObject* const* args, const Operands& ops, PyObject* o
     } else if (kept.kind == Kept::output) {
       value = make_tensor(Py_NewRef(output), false, nullptr);
     } else if (kept.kind == Kept::dtype) {
-      auto* array = reinterpret_cast<PyArrayObject*>(ops.tensors[kept.index]->array);
+      auto* array = reinterpret_cast<PyArrayObject*>(ops.arrays[kept.index]);
       value = Py_NewRef(reinterpret_cast<PyObject*>(PyArray_DESCR(array)));
     } else {
-      Tensor* tensor = ops.tensors[kept.index];
-      value = shape_tuple(tensor == nullptr ? nullptr : reinterpret_cast<PyArrayObject*>(tensor->array));
+      value = shape_tuple(reinterpret_cast<PyArrayObject*>(ops.arrays[kept.index]));
     }
     failed |= value == nullptr;
     PyTuple_SET_ITEM(saved, i, value);
@@ -283,7 +294,6 @@ PyObject* call_directly(Op* op, PyObject* const* args, Py_ssize_t count, PyObjec
   if (PyTuple_GET_ITEM(op->plain, 0) == tensors) return call_with_list(op, given);
 
   Operands operands;
-  for (auto& tensor : operands.tensors) tensor = nullptr;
   PyObject* values[max_direct_arguments];
   Owned made_key_of;
   int ndim = 0;  // a loss's grad_output has fewer axes than its logits
@@ -310,9 +320,8 @@ PyObject* call_directly(Op* op, PyObject* const* args, Py_ssize_t count, PyObjec
     }
     if (!PyObject_TypeCheck(given[i], tensor_base)) return nullptr;
     auto* tensor = reinterpret_cast<Tensor*>(given[i]);
-    operands.tensors[i] = tensor;
-    values[i] = tensor->array;
-    ndim = std::max(ndim, PyArray_NDIM(reinterpret_cast<PyArrayObject*>(tensor->array)));
+    values[i] = operands.own(static_cast<int>(i), tensor);
+    ndim = std::max(ndim, PyArray_NDIM(reinterpret_cast<PyArrayObject*>(values[i])));
     if (tensor->requires_grad) {
       bool is_target = false;
       for (int t = 0; t < op->target_count; ++t) is_target |= op->targets[t] == i;
@@ -339,8 +348,8 @@ PyObject* call_directly(Op* op, PyObject* const* args, Py_ssize_t count, PyObjec
   if (PyArray_CheckExact(output)) {
     const DType dtype = dtype_of(reinterpret_cast<PyArrayObject*>(output));
     for (int t = 0; t < op->target_count; ++t) {
-      Tensor* tensor = operands.tensors[op->targets[t]];
-      if (tensor != nullptr && dtype_of(reinterpret_cast<PyArrayObject*>(tensor->array)) != dtype &&
+      PyObject* array = operands.arrays[op->targets[t]];
+      if (array != nullptr && dtype_of(reinterpret_cast<PyArrayObject*>(array)) != dtype &&
           !(op->changes_dtype && (!recorded || is_floating(dtype)))) {
         Py_DECREF(output);
         return nullptr;
@@ -385,7 +394,7 @@ PyObject* made_result(Op* op, PyObject* const* args, const Operands& operands, P
   return make_tensor(output, recorded, node);
 }
 
-PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+PyObject* call_op(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   auto* op = reinterpret_cast<Op*>(self);
   const Py_ssize_t count = PyVectorcall_NARGS(nargsf);
   if (op->direct != nullptr) {
@@ -437,6 +446,14 @@ PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, Py
   PyObject* result = failed ? nullptr : PyObject_Vectorcall(op->results, tensors, kernel.outputs, nullptr);
   for (int i = 0; i < kernel.outputs; ++i) Py_XDECREF(tensors[i]);
   return result;
+}
+
+PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  try {
+    return call_op(self, args, nargsf, kwnames);
+  } catch (const std::bad_alloc&) {
+    return PyErr_NoMemory();
+  }
 }
 
 PyObject* op_new(PyTypeObject* type, PyObject*, PyObject*) {

@@ -187,7 +187,7 @@ bool forward(const Attention<T>& a, const Matrices<T>& out) {
   const size_t bytes = size_t(of_k + of_v + together * (wide + a.features)) * sizeof(T);
   std::atomic<bool> finite{true};
   parallel_for(a.batch * blocks, attention_ns(a) / double(a.batch * blocks), [&](int64_t begin, int64_t end) {
-    T* const room = static_cast<T*>(acquire_buffer(bytes));
+    T* const room = static_cast<T*>(require_buffer(bytes));
     T* const scores = room + of_k + of_v;
     for (int64_t i = begin; i < end;) {
       const int64_t batch = i / blocks;
@@ -326,7 +326,7 @@ bool backward(const Attention<T>& a, const Matrices<const T>& g, const Matrices<
   const size_t bytes = size_t(BackwardRoom<T>(a).size) * sizeof(T);
   std::atomic<bool> finite{true};
   const auto run = [&](int64_t begin, int64_t end) {
-    T* const room = static_cast<T*>(acquire_buffer(bytes));
+    T* const room = static_cast<T*>(require_buffer(bytes));
     for (int64_t b = begin; b < end; ++b)
       if (!backward_batch(a, b, g, Gradients<T>{grad_q, grad_k, grad_v}, a.batch == 1, room)) finite = false;
     recycle_buffer(room, bytes);

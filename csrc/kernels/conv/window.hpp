@@ -26,7 +26,7 @@ constexpr int64_t whole_vectors(int64_t count) {
 template <class T>
 class Scratch {
  public:
-  explicit Scratch(int64_t count) : bytes_(size_t(count) * sizeof(T)), data_(acquire_buffer(bytes_)) {}
+  explicit Scratch(int64_t count) : bytes_(size_t(count) * sizeof(T)), data_(require_buffer(bytes_)) {}
   ~Scratch() {
     if (data_ != nullptr) recycle_buffer(data_, bytes_);
   }

@@ -92,7 +92,7 @@ template <class T>
 class Workspace {
  public:
   explicit Workspace(int64_t count) : bytes_(size_t(count) * sizeof(T)) {
-    data_ = bytes_ <= sizeof stack_ ? stack_ : acquire_buffer(bytes_);
+    data_ = bytes_ <= sizeof stack_ ? stack_ : require_buffer(bytes_);
   }
   ~Workspace() {
     if (data_ != stack_ && data_ != nullptr) recycle_buffer(data_, bytes_);

@@ -97,7 +97,7 @@ void rows_backward(const RowNorm<T>& norm, const T* g, T* grad_x, T* grad_weight
   chunks.count = (norm.rows + chunks.size - 1) / chunks.size;
   const bool sums = grad_weight != nullptr || grad_bias != nullptr;
   const size_t bytes = sums ? size_t(chunks.count * 2 * padded) * sizeof(double) : 0;
-  double* parts = sums ? static_cast<double*>(acquire_buffer(bytes)) : nullptr;
+  double* parts = sums ? static_cast<double*>(require_buffer(bytes)) : nullptr;
   parallel_chunks(norm.rows, chunks, [&](int64_t begin, int64_t end) {
     double* mine = parts == nullptr ? nullptr : parts + begin / chunks.size * 2 * padded;
     for (int64_t i = 0; mine != nullptr && i < 2 * padded; ++i) mine[i] = 0;

@@ -216,7 +216,7 @@ void mean_pool(const PoolShape& s, const double* divisors, const T* x, T* y) {
   const int64_t from = s.x[0] * s.x[1], to = s.y[0] * s.y[1];
   const size_t bytes = size_t(s.x[1]) * sizeof(double);
   parallel_for(s.planes, windows_ns(s), [&](int64_t begin, int64_t end) {
-    double* line = static_cast<double*>(acquire_buffer(bytes));
+    double* line = static_cast<double*>(require_buffer(bytes));
     for (int64_t p = begin; p < end; ++p) mean_plane(s, divisors, x + p * from, y + p * to, line);
     recycle_buffer(line, bytes);
   });
@@ -227,7 +227,7 @@ void mean_pool_backward(const PoolShape& s, const double* divisors, const T* g, 
   const int64_t from = s.y[0] * s.y[1], to = s.x[0] * s.x[1];
   const size_t bytes = size_t(s.x[1]) * sizeof(double);
   parallel_for(s.planes, windows_ns(s), [&](int64_t begin, int64_t end) {
-    double* line = static_cast<double*>(acquire_buffer(bytes));
+    double* line = static_cast<double*>(require_buffer(bytes));
     for (int64_t p = begin; p < end; ++p) mean_backward_plane(s, divisors, g + p * from, grad + p * to, line);
     recycle_buffer(line, bytes);
   });

@@ -17,7 +17,7 @@ namespace extensor::EXTENSOR_ISA {
 template <class T>
 class Room {
  public:
-  explicit Room(int64_t count) : bytes_(size_t(count) * sizeof(T)), data_(static_cast<T*>(acquire_buffer(bytes_))) {}
+  explicit Room(int64_t count) : bytes_(size_t(count) * sizeof(T)), data_(static_cast<T*>(require_buffer(bytes_))) {}
   ~Room() {
     if (data_ != nullptr) recycle_buffer(data_, bytes_);
   }

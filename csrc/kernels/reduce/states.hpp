@@ -19,7 +19,7 @@ constexpr int64_t smallest_part = 64 * 1024;
 
 class States {
  public:
-  explicit States(int64_t count) : bytes_(size_t(count) * sizeof(State)), data_(acquire_buffer(bytes_)) {}
+  explicit States(int64_t count) : bytes_(size_t(count) * sizeof(State)), data_(require_buffer(bytes_)) {}
   ~States() { recycle_buffer(data_, bytes_); }
   States(const States&) = delete;
   States& operator=(const States&) = delete;
