@@ -107,12 +107,16 @@ class Pool {
     context_ = context;
     items_ = items;
     chunks_ = chunks;
-    next_.store(0, std::memory_order_relaxed);
+    sharers_ = helpers + 1;
+    for (int i = 0; i < sharers_; ++i) {
+      shares_[i].next.store(chunks.count * i / sharers_, std::memory_order_relaxed);
+      shares_[i].end = chunks.count * (i + 1) / sharers_;
+    }
     places_.store(helpers, std::memory_order_relaxed);
     const uint64_t job = (state_.load(std::memory_order_relaxed) >> job_shift) + 1;
     state_.store(job << job_shift | open_bit, std::memory_order_seq_cst);
     wake(helpers);
-    work();
+    work(0);
     state_.fetch_and(~open_bit, std::memory_order_acq_rel);
     for (int spins = 0; state_.load(std::memory_order_acquire) & inside_mask; ++spins) {
       if (spins < 4096) pause_briefly();
@@ -131,20 +135,29 @@ class Pool {
   static constexpr uint64_t open_bit = 0x10000;
   static constexpr int job_shift = 17;
 
-  void work() {
-    for (;;) {
-      const int64_t chunk = next_.fetch_add(1, std::memory_order_relaxed);
-      if (chunk >= chunks_.count) return;
-      const int64_t begin = chunk * chunks_.size;
-      try {
-        function_(context_, begin, std::min(items_, begin + chunks_.size));
-      } catch (...) {
-        next_.store(chunks_.count, std::memory_order_relaxed);
-        std::lock_guard<std::mutex> lock(error_mutex_);
-        error_ = std::current_exception();
-        return;
+  // First the chunks of one's own share, then what is left of the others'. A thread that sees the same part of an array
+  // in one call after the other finds it in the caches near it.
+  void work(int own) {
+    for (int i = 0; i < sharers_; ++i) {
+      Share& share = shares_[(own + i) % sharers_];
+      for (;;) {
+        const int64_t chunk = share.next.fetch_add(1, std::memory_order_relaxed);
+        if (chunk >= share.end) break;
+        const int64_t begin = chunk * chunks_.size;
+        try {
+          function_(context_, begin, std::min(items_, begin + chunks_.size));
+        } catch (...) {
+          stop_with(std::current_exception());
+          return;
+        }
       }
     }
+  }
+
+  void stop_with(std::exception_ptr error) {
+    for (int i = 0; i < sharers_; ++i) shares_[i].next.store(shares_[i].end, std::memory_order_relaxed);
+    std::lock_guard<std::mutex> lock(error_mutex_);
+    error_ = std::move(error);
   }
 
   void start_workers(int count) {
@@ -178,7 +191,8 @@ class Pool {
       }
       if (!(state & open_bit)) continue;
       last_job = state >> job_shift;
-      if (places_.fetch_sub(1, std::memory_order_relaxed) > 0) work();
+      const int place = places_.fetch_sub(1, std::memory_order_relaxed);
+      if (place > 0) work(place);
       state_.fetch_sub(1, std::memory_order_acq_rel);
     }
   }
@@ -204,7 +218,12 @@ class Pool {
   int workers_ = 0;
   Place where_[max_threads];
   alignas(64) std::atomic<uint64_t> state_{0};
-  alignas(64) std::atomic<int64_t> next_{0};
+  struct alignas(64) Share {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+  };
+  Share shares_[max_threads];
+  int sharers_ = 0;
   std::atomic<int> places_{0};
   alignas(64) std::atomic<int> sleeping_{0};
   std::mutex sleep_mutex_, error_mutex_;

@@ -1,7 +1,8 @@
 // One pool of threads for all kernels.
 //
 // Work is cut into chunks whose boundaries depend on the amount of work alone, never on the number of
-// threads, and the chunks are handed out dynamically. A kernel that joins its per-chunk results in
+// threads. Every thread has a share of neighbouring chunks, the same in every call, and helps with the others' when it is done
+// with its own. A kernel that joins its per-chunk results in
 // chunk order therefore gives the same bits on any number of threads.
 #pragma once
 
