@@ -184,7 +184,7 @@ def offered(*words: str) -> list[str]:
         (["verify", "--only", "log_s"], ["log_softmax"]),
         (["verify", "--only", "loss_m"], ["loss_metric"]),
         (["verify", "--dtype", "b"], ["bfloat16"]),
-        (["bench", "--group", "m"], ["matmul"]),
+        (["bench", "--group", "m"], ["moving", "matmul"]),
         (["completion", "f"], ["fish"]),
         (["--v"], ["--version"]),
     ],

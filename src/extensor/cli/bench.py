@@ -22,7 +22,8 @@ __all__ = ["command"]
     "groups",
     multiple=True,
     type=click.Choice(bench.GROUPS),
-    help="Only these groups (repeatable).",
+    metavar="GROUP",
+    help=f"Only these groups (repeatable): {', '.join(bench.GROUPS)}.",
 )
 @click.option("--only", multiple=True, metavar="NAME", help="Only cases of this name or glob (repeatable).")
 @click.option(
