@@ -10,6 +10,7 @@ import pytest
 
 import extensor as et
 from extensor import models, nn, optim
+from extensor.kernels import NATIVE
 
 RNG = np.random.default_rng(0)
 TOKENS = et.tensor(RNG.integers(0, 20, (4, 9)))
@@ -130,16 +131,22 @@ def test_lstm_goes_on_from_a_state() -> None:
 
 
 def test_lstm_in_training_gives_what_its_layers_give() -> None:
-    """With more tokens than there are, each token meets the first matrix once; the bits are the same."""
+    """With more tokens than there are, each token meets the first matrix once. The native product gives the same bits for a
+    row whatever its neighbours are; NumPy's does not promise it."""
+    rtol, atol = (0, 0) if "lstm_sequence" in NATIVE else (1e-5, 1e-7)
+
+    def assert_same(ours: Any, theirs: Any) -> None:
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=rtol, atol=atol)
+
     model = models.LSTMLanguageModel(20, 8, 16, 2, rng=0)
     logits, (h, c) = model(TOKENS)
     right, states = model.lstm(model.embedding(TOKENS))
-    np.testing.assert_array_equal(logits.numpy(), model.decoder(right).numpy())
-    np.testing.assert_array_equal(logits.numpy(), model.eval()(TOKENS)[0].numpy())
-    np.testing.assert_array_equal(h.numpy(), states[0].numpy())
-    np.testing.assert_array_equal(c.numpy(), states[1].numpy())
+    assert_same(logits, model.decoder(right))
+    assert_same(logits, model.eval()(TOKENS)[0])
+    assert_same(h, states[0])
+    assert_same(c, states[1])
     one, _ = model.train()(TOKENS.reshape((-1,)))  # one long sequence
-    np.testing.assert_array_equal(one.numpy(), model(TOKENS.reshape((1, -1)))[0].numpy()[0])
+    assert_same(one, model(TOKENS.reshape((1, -1)))[0][0])
 
 
 @pytest.mark.parametrize(
