@@ -94,6 +94,22 @@ inline bool read_flags(PyObject* tuple, bool* flags, Py_ssize_t count) {
   return true;
 }
 
+// The tuple of gradient(0) and gradient(1), which are new references; nullptr or NotImplemented as soon as one of them is.
+template <class Gradient>
+PyObject* pair_of_gradients(const Gradient& gradient) {
+  PyObject* grads[2] = {nullptr, nullptr};
+  for (int i = 0; i < 2; ++i) {
+    grads[i] = gradient(i);
+    if (grads[i] != nullptr && grads[i] != Py_NotImplemented) continue;
+    if (i == 1) Py_DECREF(grads[0]);
+    return grads[i];
+  }
+  PyObject* pair = PyTuple_Pack(2, grads[0], grads[1]);
+  Py_DECREF(grads[0]);
+  Py_DECREF(grads[1]);
+  return pair;
+}
+
 enum class LossReduction { mean, sum, none, other };
 
 inline LossReduction read_reduction(PyObject* text) {

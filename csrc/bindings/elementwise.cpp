@@ -334,18 +334,10 @@ PyObject* call_two_gradients(PyObject* self, PyObject* const* args, Py_ssize_t c
     for (int i = 0; i < family.both.kernel->inputs; ++i) inputs[i] = args[family.both.arguments[i]];
     return run_elementwise(*family.both.kernel, inputs, &guard);
   }
-  PyObject* grads[2] = {nullptr, nullptr};
-  for (int i = 0; i < 2; ++i) {
+  return pair_of_gradients([&](int i) {
     const Choice& choice = i == 0 ? family.only_a : family.only_b;
-    grads[i] = needed[i] ? run_choice(choice, args, &guard, grad, ndims[i], shapes[i]) : Py_NewRef(Py_None);
-    if (grads[i] != nullptr && grads[i] != Py_NotImplemented) continue;
-    if (i == 1) Py_DECREF(grads[0]);
-    return grads[i];
-  }
-  PyObject* pair = PyTuple_Pack(2, grads[0], grads[1]);
-  Py_DECREF(grads[0]);
-  Py_DECREF(grads[1]);
-  return pair;
+    return needed[i] ? run_choice(choice, args, &guard, grad, ndims[i], shapes[i]) : Py_NewRef(Py_None);
+  });
 }
 
 const GeluKernels* gelu_kernels(const char* exact, const char* approximate) {

@@ -139,23 +139,16 @@ PyObject* call_add_backward(PyObject* self, PyObject* const* args, Py_ssize_t co
   for (int i = 0; i < 2; ++i)
     if (!read_shape(args[1 + i], ndims[i], shapes[i])) return not_covered();
   if (!stretch_to(ndims[0], shapes[0], ndims[1], shapes[1], g)) return not_covered();
-  PyObject* grads[2] = {nullptr, nullptr};
-  for (int i = 0; i < 2; ++i) {
+  return pair_of_gradients([&](int i) {
+    if (!needs[i]) return Py_NewRef(Py_None);
     const bool same = ndims[i] == PyArray_NDIM(g) && PyArray_CompareLists(shapes[i], PyArray_DIMS(g), ndims[i]);
-    if (!needs[i]) grads[i] = Py_NewRef(Py_None);
-    else grads[i] = same ? Py_NewRef(args[0]) : sum_to_shape(g, args[1 + i]);
-    if (i == 1 && kernel_context<bool>(self)[0] && grads[i] != nullptr && PyArray_Check(grads[i])) {
+    PyObject* grad = same ? Py_NewRef(args[0]) : sum_to_shape(g, args[1 + i]);
+    if (i == 1 && kernel_context<bool>(self)[0] && grad != nullptr && PyArray_Check(grad)) {
       static const ElementwiseKernel& negate = *find_elementwise("negate");
-      Py_SETREF(grads[i], run_elementwise(negate, &grads[i], nullptr));
+      Py_SETREF(grad, run_elementwise(negate, &grad, nullptr));
     }
-    if (grads[i] != nullptr && grads[i] != Py_NotImplemented) continue;
-    if (i == 1) Py_DECREF(grads[0]);
-    return grads[i];
-  }
-  PyObject* pair = PyTuple_Pack(2, grads[0], grads[1]);
-  Py_DECREF(grads[0]);
-  Py_DECREF(grads[1]);
-  return pair;
+    return grad;
+  });
 }
 constexpr bool keeps_sign = false, turns_sign = true;
 
