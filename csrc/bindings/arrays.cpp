@@ -168,13 +168,8 @@ PyArrayObject* dense_copy(PyArrayObject* array) {
 
 namespace {
 
-struct Guarded {
-  KernelFunction function;
-  PyObject* self;
-};
-
 PyObject* call_guarded(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  const Guarded* kernel = kernel_context<Guarded>(self);
+  const NativeKernel* kernel = kernel_context<NativeKernel>(self);
   try {
     return kernel->function(kernel->self, args, count);
   } catch (const std::bad_alloc&) {
@@ -184,12 +179,18 @@ PyObject* call_guarded(PyObject* self, PyObject* const* args, Py_ssize_t count) 
 
 }  // namespace
 
+const NativeKernel* native_kernel(PyObject* callable) {
+  const auto guarded = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_guarded));
+  if (!PyCFunction_Check(callable) || PyCFunction_GET_FUNCTION(callable) != guarded) return nullptr;
+  return kernel_context<NativeKernel>(PyCFunction_GET_SELF(callable));
+}
+
 void add_kernel(PyObject* dict, const char* name, KernelFunction function, const void* context) {
   // Kernels live as long as the process, and so do their definitions.
   PyMethodDef* definition = new PyMethodDef{name, nullptr, METH_FASTCALL, nullptr};
   definition->ml_meth = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_guarded));
   PyObject* inner = context == nullptr ? nullptr : PyCapsule_New(const_cast<void*>(context), nullptr, nullptr);
-  PyObject* self = PyCapsule_New(new Guarded{function, inner}, nullptr, nullptr);
+  PyObject* self = PyCapsule_New(new NativeKernel{function, inner}, nullptr, nullptr);
   PyObject* callable = self == nullptr ? nullptr : PyCFunction_New(definition, self);
   Py_XDECREF(self);
   if (callable != nullptr) PyDict_SetItemString(dict, name, callable);

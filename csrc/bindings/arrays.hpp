@@ -47,6 +47,13 @@ inline PyObject* not_covered() { return Py_NewRef(Py_NotImplemented); }
 // Adds `function` to the dict of kernels under `name`. The function's self is a capsule that holds
 // `context`; read it with kernel_context.
 using KernelFunction = PyObject* (*)(PyObject* self, PyObject* const* args, Py_ssize_t count);
+
+// What stands behind a function that add_kernel made, for callers that catch C++ exceptions themselves; nullptr for others.
+struct NativeKernel {
+  KernelFunction function;
+  PyObject* self;
+};
+const NativeKernel* native_kernel(PyObject* callable);
 void add_kernel(PyObject* dict, const char* name, KernelFunction function, const void* context = nullptr);
 
 template <class Context>

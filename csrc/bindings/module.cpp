@@ -17,6 +17,7 @@ void bind_conv(PyObject* kernels);
 void bind_attention(PyObject* kernels);
 void bind_elementwise(PyObject* kernels);
 void bind_gather(PyObject* kernels);
+void bind_guards(PyObject* kernels);
 void bind_loss(PyObject* kernels);
 void bind_matmul(PyObject* kernels);
 void bind_optim(PyObject* kernels);
@@ -52,6 +53,7 @@ NB_MODULE(_native, m) {
   bind_attention(kernels.ptr());
   bind_elementwise(kernels.ptr());
   bind_gather(kernels.ptr());
+  bind_guards(kernels.ptr());
   bind_loss(kernels.ptr());
   bind_matmul(kernels.ptr());
   bind_optim(kernels.ptr());

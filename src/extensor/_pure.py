@@ -1,4 +1,4 @@
-"""The recorder's classes in Python, for where the native module is absent (see csrc/bindings/recorder)."""
+"""The recorder's classes in Python, for where the native module is absent (see csrc/bindings/recorder). There are no plans."""
 
 from __future__ import annotations
 
@@ -11,29 +11,53 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "ALL_AXES", "ANY_INTS", "ANY_NUMBER", "DTYPE", "FLAT_AXIS", "KEY", "LAST_AXIS", "ONES", "TENSORS", "ZEROS", "NodeBase", "OpBase", "TensorBase",
-    "exchange_observer", "exchange_recording", "get_observer", "is_recording", "next_sequence", "register_classes",
+    "NodeBase", "OpBase", "TensorBase", "clear_plans", "current_trace", "enable_plans", "exchange_mode", "exchange_observer",
+    "exchange_recording", "get_observer", "is_recording", "next_sequence", "plan_counts", "register_classes", "set_plan_maker",
 ]  # fmt: skip
-
-
-LAST_AXIS, ALL_AXES, FLAT_AXIS, ANY_NUMBER = "last axis", "all axes", "flat axis", "any number"
-ONES, ZEROS, ANY_INTS, DTYPE, KEY, TENSORS = "ones", "zeros", "any ints", "dtype", "key", "tensors"
 
 
 class TensorBase:
     """The fields of a tensor."""
 
-    __slots__ = ("__weakref__", "_array", "_grad", "_node", "_requires_grad")
+    __slots__ = ("__weakref__", "_data", "_grad", "_node", "_requires_grad")
 
     def __new__(cls, array: np.ndarray, requires_grad: bool = False, node: Any = None) -> Any:
-        if not isinstance(array, np.ndarray):
-            raise TypeError(f"argument 1 must be numpy.ndarray, not {type(array).__name__}")
         self: Any = object.__new__(cls)
         self._array = array
         self._grad = None
         self._node = node
         self._requires_grad = requires_grad
         return self
+
+    @property
+    def _array(self) -> np.ndarray:
+        return self._data
+
+    @_array.setter
+    def _array(self, value: np.ndarray) -> None:
+        if not isinstance(value, np.ndarray):
+            raise TypeError(f"[tensor] _array must be a NumPy array, got {type(value).__name__}")
+        self._data = value
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes."""
+        return self._data.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype of the elements."""
+        return self._data.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self._data.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._data.size
 
 
 class NodeBase:
@@ -61,22 +85,26 @@ class NodeBase:
 class OpBase:
     """The call of an op: always its Python method here."""
 
+    fn: Any
+    planned: bool
+    is_backward = False
+    numbers = 0
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.call(*args, **kwargs)  # type: ignore[attr-defined]
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
-    def run_natively(self, *plan: Any) -> bool:
-        """There are no native kernels."""
-        return False
-
-    run_directly = run_natively
+    def outcome(self, *args: Any, **kwargs: Any) -> None:
+        """Without plans nothing is known of a call before it is made."""
+        return
 
 
 class _State(threading.local):
     recording = True
     observer: Any = None
+    mode = 0
 
 
 _state = _State()
@@ -113,3 +141,32 @@ def exchange_observer(observer: Any) -> Any:
     """Set the observer of this thread; returns what it was."""
     before, _state.observer = _state.observer, observer
     return before
+
+
+def exchange_mode(mode: int) -> int:
+    """Set what else decisions of this thread depend on; returns what it was."""
+    before, _state.mode = _state.mode, mode
+    return before
+
+
+def set_plan_maker(function: Any) -> None:
+    """There are no plans to make."""
+
+
+def current_trace() -> list[Any] | None:
+    """No body is traced."""
+    return None
+
+
+def clear_plans() -> None:
+    """There are none."""
+
+
+def plan_counts() -> dict[str, int]:
+    """Calls that repeated a plan and that decided anew; plans kept, and kinds without one."""
+    return {"hits": 0, "misses": 0, "kept": 0, "bodies": 0}
+
+
+def enable_plans(on: bool) -> bool:
+    """Plans are never used; returns so."""
+    return False

@@ -13,10 +13,10 @@ from typing import Any, Literal
 import numpy as np
 
 from . import random
+from .checks import as_number, as_shape
 from .dtypes import as_dtype, float32
 from .errors import describe
 from .ops import creation
-from .ops._checks import as_number, as_shape
 from .random import Rng, as_generator, draw_normal, draw_uniform, drawn, floating
 from .tensor import ExTensor, Shape
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from .checks import as_int, as_number, as_shape, as_tensor
 from .dtypes import FLOATING, INTEGER, as_dtype, bool_, float32, float64, int64
 from .errors import describe
-from .ops._checks import as_int, as_number, as_shape, as_tensor
 from .ops._generators import Rng as Rng  # noqa: PLC0414  (the other floors take it from here)
 from .ops._generators import as_generator as as_generator  # noqa: PLC0414
 from .tensor import ExTensor

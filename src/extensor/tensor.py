@@ -27,6 +27,7 @@ __all__ = [
     "TensorOrShape",
     "asarray",
     "from_dlpack",
+    "needs_grad",
     "tensor",
 ]
 
@@ -62,29 +63,9 @@ class ExTensor(TensorBase):
     # What it is
 
     @property
-    def shape(self) -> Shape:
-        """The lengths of the axes."""
-        return self._array.shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The NumPy dtype of the elements."""
-        return self._array.dtype
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return self._array.ndim
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return self._array.size
-
-    @property
     def nbytes(self) -> int:
         """The bytes its elements occupy."""
-        return self._array.nbytes
+        return self._data.nbytes
 
     @property
     def requires_grad(self) -> bool:
@@ -135,7 +116,7 @@ class ExTensor(TensorBase):
 
     def detach(self) -> ExTensor:
         """The same elements without a history; shares memory."""
-        return ExTensor(self._array)
+        return ExTensor(self._data)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if dtype is not None and np.dtype(dtype) != self.dtype:
@@ -381,6 +362,13 @@ class ExTensor(TensorBase):
         def hard_tanh(self, min_val: float = -1.0, max_val: float = 1.0) -> ExTensor: ...
         def softmax(self, axis: int = -1) -> ExTensor: ...
         def log_softmax(self, axis: int = -1) -> ExTensor: ...
+
+
+def needs_grad(value: Any) -> bool:
+    """Whether a value, or a tensor in a list of values, requires a gradient."""
+    if isinstance(value, ExTensor):
+        return value._requires_grad
+    return isinstance(value, (list, tuple)) and any(map(needs_grad, value))
 
 
 Indices: TypeAlias = ExTensor  # of integers: an argument that never has a gradient

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from extensor.graph import Fused, Op
+from extensor.graph import Backward, Op
 
 MODULES = [
     "extensor", "extensor.data", "extensor.init", "extensor.models", "extensor.nn", "extensor.optim", "extensor.optim.functional",
@@ -35,7 +35,7 @@ def documented_objects() -> dict[str, Any]:
     return {
         name: value
         for name, value in public_objects().items()
-        if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, Op, Fused, type))
+        if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, Op, Backward, type))
         and not isinstance(value, (np.dtype, types.GenericAlias))
     }
 

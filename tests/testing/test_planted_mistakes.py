@@ -22,9 +22,9 @@ def examine(
     name: str, backward: Callable[..., Any], dtypes: tuple[str, ...] = ("float64", "float32", "float16")
 ) -> Verdict:
     """The verdict on the library's forward, with the registry's own samples, and another backward."""
-    forward = getattr(ops, name).fn
-    subject = Subject(differentiable(forward, backward=backward), PAIRS[name])
-    return next(verify([subject], dtypes))
+    op = getattr(ops, name)
+    of = {"each": op.rule.targets[0]} if op.rule.each else {"wrt": op.rule.targets}
+    return next(verify([Subject(differentiable(op.fn, backward=backward, **of), PAIRS[name])], dtypes))
 
 
 def array(x: ExTensor) -> np.ndarray:

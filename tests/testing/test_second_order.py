@@ -9,7 +9,7 @@ import pytest
 
 import extensor as et
 from extensor import ops
-from extensor.graph import differentiable, fused
+from extensor.graph import backward_of, differentiable
 from extensor.tensor import ExTensor
 from extensor.testing import Case, Pair
 from extensor.testing.samples import PAIRS
@@ -32,11 +32,13 @@ def test_right(name: str) -> None:
 def with_formula(formula: Any) -> Any:
     """tanh with the library's kernel as its backward, and ``formula`` where it is differentiated again."""
 
-    @fused(formula)
-    def backward(grad_output: ExTensor, output: ExTensor) -> ExTensor:
+    tanh: Any = differentiable(ops.tanh.fn)
+
+    @backward_of(tanh, from_output=True, formula=formula)
+    def tanh_backward(grad_output: ExTensor, output: ExTensor) -> ExTensor:
         return et.tanh_backward(grad_output, output)
 
-    return differentiable(ops.tanh.fn, backward=backward)
+    return tanh
 
 
 @pytest.mark.parametrize(

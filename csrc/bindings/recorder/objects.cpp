@@ -13,8 +13,7 @@ PyTypeObject* node_type = nullptr;
 PyTypeObject* node_base = nullptr;
 PyObject* package_path = nullptr;
 long long last_sequence = 0;
-thread_local bool recording = true;
-thread_local PyObject* observer = nullptr;
+__thread ThreadState state;
 
 namespace {
 
@@ -45,9 +44,9 @@ int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
   return 0;
 }
 
+// The array stays until the end: a tensor without one is never seen.
 int tensor_clear(PyObject* object) {
   auto* self = reinterpret_cast<Tensor*>(object);
-  Py_CLEAR(self->array);
   Py_CLEAR(self->grad);
   Py_CLEAR(self->node);
   return 0;
@@ -59,13 +58,57 @@ void tensor_dealloc(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   if (reinterpret_cast<Tensor*>(object)->weakrefs != nullptr) PyObject_ClearWeakRefs(object);
   tensor_clear(object);
+  Py_CLEAR(reinterpret_cast<Tensor*>(object)->array);
   type->tp_free(object);
   Py_DECREF(type);
   Py_TRASHCAN_END
 }
 
+Tensor* as_tensor(PyObject* object) { return reinterpret_cast<Tensor*>(object); }
+PyArrayObject* array_of(PyObject* object) { return reinterpret_cast<PyArrayObject*>(as_tensor(object)->array); }
+
+// Whoever asks for the array may look at its elements: a decision made then is not that of a kind of call.
+PyObject* get_array(PyObject* self, void*) {
+  state.values_read = true;
+  return Py_NewRef(as_tensor(self)->array);
+}
+
+PyObject* get_data(PyObject* self, void*) { return Py_NewRef(as_tensor(self)->array); }
+
+int set_array(PyObject* self, PyObject* value, void*) {
+  if (value == nullptr || !PyArray_Check(value)) {
+    PyErr_Format(PyExc_TypeError, "[tensor] _array must be a NumPy array, got %s", value == nullptr ? "nothing" : Py_TYPE(value)->tp_name);
+    return -1;
+  }
+  Py_SETREF(as_tensor(self)->array, Py_NewRef(value));
+  return 0;
+}
+
+PyObject* get_shape(PyObject* self, void*) {
+  PyArrayObject* array = array_of(self);
+  PyObject* shape = PyTuple_New(PyArray_NDIM(array));
+  for (int i = 0; shape != nullptr && i < PyArray_NDIM(array); ++i) {
+    PyObject* length = PyLong_FromSsize_t(PyArray_DIM(array, i));
+    if (length == nullptr) Py_CLEAR(shape);
+    else PyTuple_SET_ITEM(shape, i, length);
+  }
+  return shape;
+}
+
+PyObject* get_dtype(PyObject* self, void*) { return Py_NewRef(reinterpret_cast<PyObject*>(PyArray_DESCR(array_of(self)))); }
+PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(PyArray_NDIM(array_of(self))); }
+PyObject* get_size(PyObject* self, void*) { return PyLong_FromSsize_t(PyArray_SIZE(array_of(self))); }
+
+PyGetSetDef tensor_properties[] = {
+    {"_array", get_array, set_array, nullptr, nullptr},
+    {"_data", get_data, nullptr, "The array, for kernels and plans: bodies must not look at it.", nullptr},
+    {"shape", get_shape, nullptr, "The lengths of the axes.", nullptr},
+    {"dtype", get_dtype, nullptr, "The NumPy dtype of the elements.", nullptr},
+    {"ndim", get_ndim, nullptr, "The number of axes.", nullptr},
+    {"size", get_size, nullptr, "The number of elements.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
 PyMemberDef tensor_members[] = {
-    {"_array", T_OBJECT_EX, offsetof(Tensor, array), 0, nullptr},
     {"_grad", T_OBJECT, offsetof(Tensor, grad), 0, nullptr},
     {"_node", T_OBJECT, offsetof(Tensor, node), 0, nullptr},
     {"_requires_grad", T_BOOL, offsetof(Tensor, requires_grad), 0, nullptr},
@@ -78,6 +121,7 @@ PyType_Slot tensor_slots[] = {
     {Py_tp_traverse, reinterpret_cast<void*>(tensor_traverse)},
     {Py_tp_clear, reinterpret_cast<void*>(tensor_clear)},
     {Py_tp_members, tensor_members},
+    {Py_tp_getset, tensor_properties},
     {Py_tp_doc, const_cast<char*>("The fields of a tensor.")},
     {0, nullptr}};
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "bindings/arrays.hpp"
-#include "kernels/elementwise/elementwise.hpp"
 
 namespace extensor::recorder {
 
@@ -25,39 +24,21 @@ struct Node {
   PyObject* outputs;
   PyObject* shapes;
   PyObject* shape;  // of the output
-  PyObject* code;  // of the caller outside this package
+  PyObject* code;   // of the caller outside this package
   int instruction;
   long long sequence;
   PyObject* weakrefs;
 };
-
-// Where an argument of the backward function comes from.
-struct Kept {
-  enum Kind : char { argument, shape, dtype, output } kind;
-  int index;
-};
-
-constexpr int max_kept = 4;
 
 struct Op {
   PyObject_HEAD
   vectorcallfunc vectorcall;
   PyObject* dict;
   PyObject* weakrefs;
-  const ElementwiseKernel* kernel;  // nullptr: always the Python method
-  double scalars[max_elementwise_scalars];
-  bool records;  // false for a fused backward: where it must be recorded, Python does it
-  bool broadcasts;  // whether operands of different shapes are stretched
-  bool changes_dtype;  // the backward knows the dtype of its input
-  int kept_count;
-  Kept kept[max_kept];
-  int target_count;
-  int targets[max_elementwise_inputs];
-  PyObject* results;  // the NamedTuple of several outputs, or nullptr
-  PyObject* direct;   // a kernel to call with the tensors themselves, or nullptr
-  PyObject* plain;    // what stands for the arguments of `direct` that are not given; last_axis and all_axes are made
-  PyObject* names;    // how they are called
-  int tensor_count;   // how many of them may be tensors
+  PyObject* fn;              // the readable body
+  char planned;              // whether its decisions may be repeated
+  char is_backward;          // where it is recorded, Python evaluates its formula
+  unsigned long long numbers;  // bit i: a float at position i is an operand, handed to a kernel unread
 };
 
 extern PyTypeObject* tensor_type;  // ExTensor, once registered
@@ -67,10 +48,22 @@ extern PyTypeObject* node_base;
 extern PyObject* package_path;  // frames below it are not the user's
 extern long long last_sequence;
 
-extern thread_local bool recording;
-extern thread_local PyObject* observer;
+// The state of a thread.
+struct ThreadState {
+  bool pauses_recording;  // zero is the usual state: memory of a thread starts as zeros
+  bool values_read;       // whether the body that is running looked at the elements of a tensor
+  PyObject* observer;
+  PyObject* trace;  // the list of kernel calls of the body that is running, or nullptr
+  long long mode;   // whatever else the bodies of ops look at, such as autocast
+  bool records() const { return !pauses_recording; }
+};
+extern __thread ThreadState state;  // not thread_local, whose every use from another file is a call
 
 extern PyType_Spec tensor_spec, node_spec, op_spec;
+
+inline bool is_tensor(PyObject* object) {
+  return Py_TYPE(object) == tensor_type || PyType_IsSubtype(Py_TYPE(object), tensor_base);
+}
 
 // A tensor of an array and a node (or nullptr), which it takes over.
 PyObject* make_tensor(PyObject* array, bool requires_grad, PyObject* node);
@@ -78,7 +71,7 @@ PyObject* make_tensor(PyObject* array, bool requires_grad, PyObject* node);
 // A node of the given class; borrows all.
 Node* make_node(PyTypeObject* type, PyObject* op, PyObject* edges, PyObject* saved, PyObject* options);
 
-// Names that the calls of ops look for. False with a Python error set on failure.
-bool prepare_calls();
+// Adds the functions of the plans to the module. False with a Python error set on failure.
+bool bind_plans(PyObject* module);
 
 }  // namespace extensor::recorder

@@ -1,14 +1,11 @@
 // The objects that one small operation touches: the tensor's fields, the recorder's node, and the call of an op.
 //
-// A Python subclass gives each its behaviour (extensor.tensor.ExTensor, extensor.graph.Node, extensor.graph.Op); what
-// lives here is what a call costs. An op whose function is "check, then one elementwise kernel" is run here from
-// end to end when its arguments are plain: float32 or float64 tensors and numbers. An op that hands its tensors to one other
-// kernel is run here too when it is called with tensors, axes and flags: that kernel answers NotImplemented to whatever it
-// does not know to be right. Everything else goes to the Python method `call`, which is the definition.
-// src/extensor/_pure.py has the same classes in Python.
+// A Python subclass gives each its behaviour (extensor.tensor.ExTensor, extensor.graph.Node, extensor.graph.Op); what lives
+// here is what a call costs. What a call does is decided by the readable body of its op, once for each kind of call, and
+// repeated from here (op.cpp, plan.hpp, key.hpp). src/extensor/_pure.py has the same classes in Python, without plans.
 #include <cstddef>
+#include <utility>
 
-#include "bindings/recorder/attributes.hpp"
 #include "bindings/recorder/objects.hpp"
 
 namespace extensor {
@@ -37,22 +34,19 @@ PyObject* register_classes(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-PyObject* is_recording(PyObject*, PyObject*) { return PyBool_FromLong(recording); }
+PyObject* is_recording(PyObject*, PyObject*) { return PyBool_FromLong(state.records()); }
 
 PyObject* exchange_recording(PyObject*, PyObject* on) {
   const int wanted = PyObject_IsTrue(on);
   if (wanted < 0) return nullptr;
-  const bool before = recording;
-  recording = wanted != 0;
-  return PyBool_FromLong(before);
+  return PyBool_FromLong(!std::exchange(state.pauses_recording, wanted == 0));
 }
 
-PyObject* get_observer(PyObject*, PyObject*) { return Py_NewRef(observer == nullptr ? Py_None : observer); }
+PyObject* get_observer(PyObject*, PyObject*) { return Py_NewRef(state.observer == nullptr ? Py_None : state.observer); }
 
 PyObject* exchange_observer(PyObject*, PyObject* wanted) {
-  PyObject* before = observer == nullptr ? Py_NewRef(Py_None) : observer;
-  observer = wanted == Py_None ? nullptr : Py_NewRef(wanted);
-  return before;
+  PyObject* before = std::exchange(state.observer, wanted == Py_None ? nullptr : Py_NewRef(wanted));
+  return before != nullptr ? before : Py_NewRef(Py_None);
 }
 
 PyObject* next_sequence(PyObject*, PyObject*) { return PyLong_FromLongLong(++last_sequence); }
@@ -72,7 +66,7 @@ PyMethodDef functions[] = {
 // Adds the classes and functions of the recorder to the module. False with a Python error set on failure.
 bool bind_recorder(PyObject* module) {
   using namespace recorder;
-  if (!add_markers(module) || !prepare_calls()) return false;
+  if (!bind_plans(module)) return false;
   tensor_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&tensor_spec));
   node_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&node_spec));
   PyObject* op_base = PyType_FromSpec(&op_spec);

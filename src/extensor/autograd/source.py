@@ -273,11 +273,11 @@ class _Writer:
             shapes.append(str(g.shape))
             self.kept.append(g)
             self.grad_names[id(g)] = name
-        mirror = lefts.pop() if node.op.mirrored is not None else "_"  # minus the first gradient
+        mirror = lefts.pop() if rule.mirrored is not None else "_"  # minus the first gradient
         if mirror != "_" and lefts[0] == "_":
             lefts[0] = self._fresh(f"grad_{step.variables[0]}_first", None)
         name = self._function(backward_name(node))
-        several = rule.returns_list or len(rule.targets) > 1
+        several = rule.each or len(lefts) > 1
         left = ", ".join(lefts) + ("," if several and len(lefts) == 1 else "")
         self.backward.append(f"{left} = {name}({', '.join(arguments)})  # {', '.join(shapes[: len(lefts)])}")
         if mirror != "_":
@@ -295,13 +295,13 @@ class _Writer:
         return f"[{', '.join(parts)}]"
 
     def _saved(self, step: _Step, p: Any, bound: dict[str, Any]) -> str:
-        if p.is_output:
+        if p.kept == "output":
             return step.variables[0]
         if p.name not in bound:  # a field of the result
             return step.variables[step.fields.index(p.name)]
         value = bound[p.name]
-        if p.only_shape or p.only_dtype:
-            attribute = "shape" if p.only_shape else "dtype"
+        if p.kept in ("shape", "dtype"):
+            attribute = p.kept
             if isinstance(value, (list, tuple)):
                 return f"[{', '.join(f'{self.expression(v)}.{attribute}' for v in value)}]"
             return f"{self.expression(value)}.{attribute}" if isinstance(value, ExTensor) else "()"

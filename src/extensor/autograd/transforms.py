@@ -16,7 +16,7 @@ import numpy as np
 
 from ..dtypes import FLOATING
 from ..errors import GraphError, describe
-from ..graph import Op, attach, differentiable, is_recording, set_recording
+from ..graph import Op, attach, backward_of, differentiable, is_recording, set_recording
 from ..ops.joining import stack
 from ..tensor import ExTensor
 from .engine import backpropagate, outside
@@ -49,6 +49,7 @@ def source(x: ExTensor) -> ExTensor:
     return x
 
 
+@backward_of(source)
 def source_backward(grad_output: ExTensor) -> ExTensor:
     """Gradient of :func:`source`.   dx = dy"""
     return grad_output

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import as_number
 from ..dtypes import SUPPORTED
 from ..errors import describe
-from ..ops._checks import as_number
 from ..random import Rng, as_generator
 from ..tensor import ExTensor
 from .sample_random import SampleRandom

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..checks import as_bool, as_int
 from ..errors import describe
-from ..ops._checks import as_bool, as_int
 from ..random import Rng, as_generator
 from ..tensor import ExTensor
 from .dataset import Dataset

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..ops._checks import as_int
+from ..checks import as_int
 
 __all__ = ["SampleRandom"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import as_int, as_number
 from ..errors import describe
-from ..ops._checks import as_int, as_number
 from ._files import DamagedFileError, as_file, read_text
 from .dataset import Dataset
 

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..checks import as_int, as_number
 from ..errors import describe
-from ..ops._checks import as_int, as_number
 from .sample_random import SampleRandom
 
 __all__ = ["Normalize", "RandomCrop", "RandomFlip", "ToFloat", "Transform"]

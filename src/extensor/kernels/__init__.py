@@ -13,6 +13,7 @@ from .reference.dropout import *  # noqa: F403
 from .reference.elementwise import *  # noqa: F403
 from .reference.embedding import *  # noqa: F403
 from .reference.exponential import *  # noqa: F403
+from .reference.guards import *  # noqa: F403
 from .reference.indexing import *  # noqa: F403
 from .reference.joining import *  # noqa: F403
 from .reference.loss_classification import *  # noqa: F403

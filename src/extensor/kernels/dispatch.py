@@ -19,8 +19,11 @@ from ..dtypes import FLOATING, HALF, bfloat16, float16, float32, promote
 from ..tensor import ExTensor
 
 try:
+    from .._native import current_trace
     from .._native import kernels as NATIVE
 except ModuleNotFoundError:
+    from .._pure import current_trace
+
     NATIVE: dict[str, Callable[..., Any]] = {}  # type: ignore[no-redef]
 
 __all__ = ["KERNELS", "NATIVE", "Kernel", "kernel"]
@@ -44,7 +47,12 @@ class Kernel:
         self.__wrapped__ = reference
 
     def __call__(self, *args: Any) -> Any:
-        return _wrap(self.on_arrays(*map(_unwrap, args)))
+        given = [_unwrap(value) for value in args]
+        result = self.on_arrays(*given)
+        trace = current_trace()
+        if trace is not None:  # the body of an op is deciding (see graph.plans)
+            trace.append((self, given, result))
+        return _wrap(result)
 
     def on_arrays(self, *args: Any) -> Any:
         """The kernel on NumPy arrays: native if it can, else the reference."""
@@ -52,13 +60,17 @@ class Kernel:
             result = self.native(*args)
             if result is not NotImplemented:
                 return result
+        return self.by_reference(*args)
+
+    def by_reference(self, *args: Any) -> Any:
+        """The reference on NumPy arrays, half precision computed in float32 and rounded once."""
         with np.errstate(all="ignore"):
             if self.exact:
-                return self.reference(*args)
+                return _as_arrays(self.reference(*args))
             dtypes = [a.dtype for a in _flat(args) if a.dtype in FLOATING]
             if HALF.isdisjoint(dtypes):
-                return self.reference(*args)
-            return _round(self.reference(*map(_widen, args)), promote(*dtypes))
+                return _as_arrays(self.reference(*args))
+            return _round(_as_arrays(self.reference(*map(_widen, args))), promote(*dtypes))
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}: {'native' if self.native else 'reference'}>"
@@ -85,12 +97,9 @@ def _register(reference: Callable[..., Any], exact: bool) -> Kernel:
 
 def _unwrap(value: Any) -> Any:
     if isinstance(value, ExTensor):
-        return value._array
-    if type(value) is list:
-        try:
-            return [v._array for v in value]  # tensors alone, as an optimiser has them
-        except AttributeError:
-            return [None if v is None else _unwrap(v) for v in value]
+        return value._data
+    if type(value) is list or (type(value) is tuple and any(isinstance(v, ExTensor) for v in value)):
+        return type(value)(_unwrap(v) for v in value)
     return value
 
 
@@ -99,9 +108,14 @@ def _wrap(value: Any) -> Any:
         return ExTensor(value)
     if type(value) is list:
         return [ExTensor(v) if type(v) is np.ndarray else None if v is None else _wrap(v) for v in value]
-    if isinstance(value, (tuple, list)):
-        return type(value)(map(_wrap, value))
-    return ExTensor(np.asarray(value)) if isinstance(value, np.generic) else value
+    return type(value)(map(_wrap, value)) if isinstance(value, tuple) else value
+
+
+def _as_arrays(value: Any) -> Any:
+    """NumPy's scalars as 0-d arrays."""
+    if isinstance(value, np.generic):
+        return np.asarray(value)
+    return type(value)(map(_as_arrays, value)) if type(value) in (tuple, list) else value
 
 
 def _flat(args: Any) -> list[np.ndarray]:
@@ -124,10 +138,6 @@ def _widen(value: Any) -> Any:
 def _round(result: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(result, (tuple, list)):
         return type(result)(_round(r, dtype) for r in result)
-    if (
-        isinstance(result, (np.ndarray, np.generic))
-        and result.dtype == float32
-        and dtype in (float16, bfloat16)
-    ):
-        return np.asarray(result).astype(dtype)
+    if isinstance(result, np.ndarray) and result.dtype == float32 and dtype in (float16, bfloat16):
+        return result.astype(dtype)
     return result

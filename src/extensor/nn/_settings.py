@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .. import init
+from ..checks import as_bool, as_int
 from ..errors import describe
-from ..ops._checks import as_bool, as_int
 from ..tensor import Shape
 from .parameter import Parameter
 

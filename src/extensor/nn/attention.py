@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from .. import init
+from ..checks import as_bool, as_tensor
 from ..dtypes import FLOATING, bool_, float32
 from ..errors import describe
-from ..ops._checks import as_bool, as_tensor
 from ..ops.activation import gelu, relu
 from ..ops.attention import scaled_dot_product_attention, self_attention
 from ..ops.dropout import dropout as drop

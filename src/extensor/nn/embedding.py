@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import init
+from ..checks import as_int
 from ..dtypes import float32
-from ..ops._checks import as_int
 from ..ops.embedding import embedding
 from ..random import Rng
 from ..tensor import ExTensor

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..checks import as_floating, as_tensor
 from ..dtypes import FLOATING
 from ..errors import describe
 from ..ops import loss_classification, loss_metric, loss_regression
-from ..ops._checks import as_floating, as_tensor
 from ..ops.selection import where
 from ..tensor import ExTensor
 from .module import Module

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from .. import init
+from ..checks import as_bool, as_number, as_shape
 from ..dtypes import HALF, float32, int64
-from ..ops._checks import as_bool, as_number, as_shape
 from ..ops.normalization import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
 from ..tensor import ExTensor, Shape
 from ._settings import positive

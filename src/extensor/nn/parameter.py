@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import as_tensor
 from ..dtypes import FLOATING
 from ..graph import next_sequence
-from ..ops._checks import as_tensor
 from ..tensor import ExTensor
 
 __all__ = ["Parameter"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ops._checks import as_bool
+from ..checks import as_bool
 from ..ops._spatial import grid_of, pooling_of
 from ..ops.pooling import adaptive_avg_pool2d, avg_pool2d, max_pool2d
 from ..tensor import ExTensor

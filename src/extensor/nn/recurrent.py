@@ -6,9 +6,9 @@ import math
 from typing import Any, TypeAlias
 
 from .. import init
+from ..checks import as_bool
 from ..dtypes import float32
 from ..errors import describe
-from ..ops._checks import as_bool
 from ..ops.creation import zeros
 from ..ops.dropout import dropout as drop
 from ..ops.embedding import embedding

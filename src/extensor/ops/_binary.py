@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
+from ..checks import Scalar, as_tensor
 from ..dtypes import HALF, promote
 from ..errors import describe
 from ..kernels import Kernel
 from ..tensor import ExTensor
-from ._checks import Scalar, as_tensor
 
 
 def operand(function: str, name: str, value: Any, other: Any) -> Any:

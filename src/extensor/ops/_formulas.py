@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ._checks import as_tensor
+from ..checks import as_tensor
 
 
 def on_tensors(count: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..checks import as_floating, as_tensor
 from ..tensor import ExTensor, Shape
-from ._checks import as_floating, as_tensor
 from .casting import cast_like
 from .joining import stack
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from .. import kernels
+from ..checks import as_floating, as_number, as_tensor
 from ..errors import describe
 from ..tensor import ExTensor, Shape
-from ._checks import as_floating, as_number, as_tensor
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -79,19 +79,16 @@ def as_finite(function: str, name: str, value: Any) -> float:
     raise ValueError(f"[{function}] {name} must be finite, got {found}")
 
 
-def refuse(function: str, name: str, x: ExTensor, bad: Callable[[np.ndarray], Any], rule: str) -> None:
-    """Raise for the first element that is ``bad``, if any."""
-    with np.errstate(invalid="ignore"):  # half precision warns when it compares a nan
-        marked = np.asarray(bad(x._array))
-    if marked.any():
-        place = tuple(int(i) for i in np.argwhere(marked)[0])
+def refuse(function: str, name: str, x: ExTensor, place: tuple[int, ...] | None, rule: str) -> None:
+    """Raise for the element at ``place`` that a guard has found, if any."""
+    if place is not None:
         raise ValueError(f"[{function}] {name} must {rule}, got {x._array[place]} at index {place}")
 
 
 def check_probabilities(function: str, **values: ExTensor) -> None:
     """Every element lies in [0, 1] or is nan."""
     for name, x in values.items():
-        refuse(function, name, x, lambda a: (a < 0) | (a > 1), "lie in [0, 1]")
+        refuse(function, name, x, kernels.first_outside(x, 0, 1, None), "lie in [0, 1]")
 
 
 def as_signs(function: str, targets: Any, shape: Shape, like: ExTensor) -> ExTensor:
@@ -101,5 +98,5 @@ def as_signs(function: str, targets: Any, shape: Shape, like: ExTensor) -> ExTen
         raise ValueError(
             f"[{function}] targets has shape {found.shape} but must have {shape}; a loss does not broadcast"
         )
-    refuse(function, "targets", found, lambda a: (a != 1) & (a != -1), "be -1 or 1")
-    return found if found.dtype == like.dtype else ExTensor(found._array.astype(like.dtype))
+    refuse(function, "targets", found, kernels.first_unlike(found, -1, 1), "be -1 or 1")
+    return found if found.dtype == like.dtype else kernels.astype(found, like.dtype)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import as_floating
 from ..tensor import ExTensor, Shape
-from ._checks import as_floating
 
 
 def given_grads(function: str, value: Any, shapes: Sequence[Shape | None]) -> list[ExTensor | None]:

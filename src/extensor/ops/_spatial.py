@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import Any, TypeVar
 
+from ..checks import INTS, as_ints
 from ..errors import describe
 from ..tensor import Shape
-from ._checks import INTS, as_ints
 
 Pair = tuple[int, int]
 Padding = tuple[int, int, int, int]

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import as_floating, as_grad, as_tensor, differentiable_input
 from ..kernels import Kernel
 from ..tensor import ExTensor
-from ._checks import as_floating, as_grad, as_tensor, differentiable_input
 from .casting import cast_like
 from .selection import where
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import kernels
-from ..graph import differentiable, fused
+from ..checks import Scalar, as_bool, as_floating, as_grad, as_number, check_needs, differentiable_input
+from ..graph import backward_of, differentiable
 from ..kernels.reference.activation import GELU_CUBIC, SELU_ALPHA, SELU_SCALE
 from ..tensor import ExTensor, Shape, asarray
-from ._checks import Scalar, as_bool, as_floating, as_grad, as_number, check_needs, differentiable_input
 from ._pairs import BOTH, Needs
 from ._unary import floating_unary, passed, raw, unary_backward, unary_backward_from_output
 from .broadcasting import sum_to_shape
@@ -51,7 +51,7 @@ def relu(x: ExTensor) -> ExTensor:
     return floating_unary("relu", kernels.relu, x)
 
 
-@fused(lambda g, x: passed(g, x, raw(x) > 0))
+@backward_of(relu, formula=lambda g, x: passed(g, x, raw(x) > 0))
 def relu_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`relu`; 0 at 0.   dx = dy * [x > 0]
 
@@ -83,7 +83,7 @@ def _leaky_relu_formula(g: Any, x: Any, alpha: Any = 0.01) -> ExTensor:
     return where(raw(x) > 0, g, passed(g * alpha, x, raw(x) <= 0))
 
 
-@fused(_leaky_relu_formula)
+@backward_of(leaky_relu, formula=_leaky_relu_formula)
 def leaky_relu_backward(grad_output: ExTensor, x: ExTensor, alpha: float = 0.01) -> ExTensor:
     """Gradient of :func:`leaky_relu`; alpha at 0.   dx = dy where x > 0, else alpha * dy
 
@@ -129,7 +129,7 @@ def _slopes(function: str, x: ExTensor, alpha: Any) -> ExTensor:
         with np.errstate(over="ignore"):  # beyond the dtype is inf, as in any cast
             return ExTensor(slope.astype(x.dtype))
     found = as_floating(function, "alpha", alpha)
-    return ExTensor(found._array.reshape(_slopes_shape(function, x.shape, found.shape)))
+    return kernels.reshape(found, _slopes_shape(function, x.shape, found.shape))
 
 
 @differentiable
@@ -165,7 +165,7 @@ def _prelu_formula(g: Any, x: Any, alpha: Any, *, needs: Needs = BOTH) -> PreluG
     )
 
 
-@fused(_prelu_formula)
+@backward_of(prelu, wrt=("x", "alpha"), formula=_prelu_formula)
 def prelu_backward(
     grad_output: ExTensor, x: ExTensor, alpha: ExTensor, *, needs: Needs = BOTH
 ) -> PreluGradients:
@@ -192,7 +192,7 @@ def prelu_backward(
         as_grad("prelu_backward", grad_output, x.shape), x, slopes, needs
     )
     if grad_alpha is not None:
-        grad_alpha = cast_like(ExTensor(grad_alpha._array.reshape(np.shape(alpha))), alpha)
+        grad_alpha = cast_like(kernels.reshape(grad_alpha, np.shape(alpha)), alpha)
     return PreluGradients(cast_like(grad_x, x), grad_alpha)
 
 
@@ -208,7 +208,7 @@ def sigmoid(x: ExTensor) -> ExTensor:
     return floating_unary("sigmoid", kernels.sigmoid, x)
 
 
-@fused(lambda g, output: g * (output * (1 - output)))
+@backward_of(sigmoid, from_output=True, formula=lambda g, output: g * (output * (1 - output)))
 def sigmoid_backward(grad_output: ExTensor, output: ExTensor) -> ExTensor:
     """Gradient of :func:`sigmoid`, from its output.   dx = dy * y * (1 - y)
 
@@ -220,7 +220,7 @@ def sigmoid_backward(grad_output: ExTensor, output: ExTensor) -> ExTensor:
     return unary_backward_from_output("sigmoid_backward", kernels.sigmoid_backward, grad_output, output)
 
 
-@differentiable(plain=(..., False))
+@differentiable
 def gelu(x: ExTensor, approximate: bool = False) -> ExTensor:
     """Gaussian error linear unit.   y = x * Phi(x) = x * (1 + erf(x / sqrt(2))) / 2
 
@@ -249,7 +249,7 @@ def _gelu_formula(g: Any, x: Any, approximate: bool = False) -> ExTensor:
     return g * ((1 + erf(x * math.sqrt(0.5))) / 2 + x * density)
 
 
-@fused(_gelu_formula, plain=(..., ..., False))
+@backward_of(gelu, formula=_gelu_formula)
 def gelu_backward(grad_output: ExTensor, x: ExTensor, approximate: bool = False) -> ExTensor:
     """Gradient of :func:`gelu`.   dx = dy * (Phi(x) + x * phi(x)),  phi(x) = exp(-x**2 / 2) / sqrt(2 pi)
 
@@ -284,7 +284,7 @@ def _silu_formula(g: Any, x: Any) -> ExTensor:
     return g * (s * (1 + x * (1 - s)))
 
 
-@fused(_silu_formula)
+@backward_of(silu, formula=_silu_formula)
 def silu_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`silu`.   dx = dy * s * (1 + x * (1 - s)),  s = sigmoid(x)
 
@@ -314,7 +314,7 @@ def _mish_formula(g: Any, x: Any) -> ExTensor:
     return g * (tanh(u) + x * rest * sigmoid(x))
 
 
-@fused(_mish_formula)
+@backward_of(mish, formula=_mish_formula)
 def mish_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`mish`.   dx = dy * (t + x * (1 - t**2) * sigmoid(x)),  t = tanh(softplus(x))
 
@@ -348,7 +348,7 @@ def _elu_formula(g: Any, x: Any, alpha: Any = 1.0) -> ExTensor:
     return where(positive, g, g * exp(where(positive, 0.0, x)) * alpha)
 
 
-@fused(_elu_formula)
+@backward_of(elu, formula=_elu_formula)
 def elu_backward(grad_output: ExTensor, x: ExTensor, alpha: float = 1.0) -> ExTensor:
     """Gradient of :func:`elu`; alpha at 0.   dx = dy where x > 0, else alpha * dy * e**x
 
@@ -378,7 +378,7 @@ def selu(x: ExTensor) -> ExTensor:
     return floating_unary("selu", kernels.selu, x)
 
 
-@fused(lambda g, x: _elu_formula(g, x, SELU_ALPHA) * SELU_SCALE)
+@backward_of(selu, formula=lambda g, x: _elu_formula(g, x, SELU_ALPHA) * SELU_SCALE)
 def selu_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`selu`; the branch of x <= 0 at 0.   dx = 1.0507... * elu_backward(dy, x, alpha=1.6732...)
 
@@ -421,7 +421,7 @@ def _softplus_formula(g: Any, x: Any, beta: Any = 1.0, threshold: Any = 20.0) ->
     return where(raw(x) * beta > threshold, g, g * sigmoid(x * beta))
 
 
-@fused(_softplus_formula)
+@backward_of(softplus, formula=_softplus_formula)
 def softplus_backward(
     grad_output: ExTensor, x: ExTensor, beta: float = 1.0, threshold: float = 20.0
 ) -> ExTensor:
@@ -454,7 +454,7 @@ def relu6(x: ExTensor) -> ExTensor:
     return floating_unary("relu6", kernels.relu6, x)
 
 
-@fused(lambda g, x: passed(g, x, (raw(x) > 0) & (raw(x) < 6)))
+@backward_of(relu6, formula=lambda g, x: passed(g, x, (raw(x) > 0) & (raw(x) < 6)))
 def relu6_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`relu6`; 0 at 0 and at 6.   dx = dy * [0 < x < 6]
 
@@ -478,7 +478,7 @@ def hard_sigmoid(x: ExTensor) -> ExTensor:
     return floating_unary("hard_sigmoid", kernels.hard_sigmoid, x)
 
 
-@fused(lambda g, x: passed(g / 6, x, (raw(x) > -3) & (raw(x) < 3)))
+@backward_of(hard_sigmoid, formula=lambda g, x: passed(g / 6, x, (raw(x) > -3) & (raw(x) < 3)))
 def hard_sigmoid_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`hard_sigmoid`; 0 at -3 and at 3.   dx = dy / 6 * [-3 < x < 3]
 
@@ -508,7 +508,7 @@ def _hard_swish_formula(g: Any, x: Any) -> ExTensor:
     return where(raw(x) >= 3, g, passed(g * slope, x, bent))
 
 
-@fused(_hard_swish_formula)
+@backward_of(hard_swish, formula=_hard_swish_formula)
 def hard_swish_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`hard_swish`; 0 at -3, that of the straight piece at 3.
 
@@ -552,7 +552,7 @@ def _hard_tanh_formula(g: Any, x: Any, min_val: Any = -1.0, max_val: Any = 1.0) 
     return passed(g, x, (raw(x) > min_val) & (raw(x) < max_val))
 
 
-@fused(_hard_tanh_formula)
+@backward_of(hard_tanh, formula=_hard_tanh_formula)
 def hard_tanh_backward(
     grad_output: ExTensor, x: ExTensor, min_val: float = -1.0, max_val: float = 1.0
 ) -> ExTensor:

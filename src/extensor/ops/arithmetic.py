@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
+from ..checks import Scalar, as_floating, as_number, as_tensor, check_needs, dtype_of, shape_of
 from ..dtypes import FLOATING, guard_width
-from ..graph import ANY_NUMBER, OPERAND, SHAPE_OF, differentiable, fused
+from ..graph import backward_of, differentiable
 from ..kernels import Kernel
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._binary import binary
-from ._checks import Scalar, as_floating, as_number, as_tensor, check_needs, dtype_of, shape_of
 from ._pairs import BOTH, BinaryGradients, Needs
 from ._unary import raw
 from .broadcasting import sum_to_shape
@@ -30,11 +30,6 @@ __all__ = [
     "power", "power_backward", "negate", "negate_backward",
     "maximum", "maximum_backward", "minimum", "minimum_backward",
 ]  # fmt: skip
-
-
-_PLAIN = (..., OPERAND, OPERAND, BOTH)
-_PLAIN_GUARDED = (..., OPERAND, OPERAND, ANY_NUMBER, BOTH)
-_PLAIN_SHAPES = (..., SHAPE_OF, SHAPE_OF, BOTH)
 
 
 def _shape(value: Any) -> Shape:
@@ -94,7 +89,7 @@ def guard_eps(function: str, eps: Any, dtype: Any) -> float:
     return eps
 
 
-@differentiable
+@differentiable(numbers=("a", "b"))
 def add(a: Any, b: Any) -> ExTensor:
     """Sum with broadcasting.   y = a + b
 
@@ -129,7 +124,7 @@ def _spread_backward(
     )
 
 
-@fused(_spread_formula(negative=False), plain=_PLAIN_SHAPES)
+@backward_of(add, wrt=("a", "b"), keeps_shape=("a", "b"), formula=_spread_formula(negative=False))
 def add_backward(
     grad_output: ExTensor, a: TensorOrShape, b: TensorOrShape, *, needs: Needs = BOTH
 ) -> BinaryGradients:
@@ -148,7 +143,7 @@ def add_backward(
     return _spread_backward("add_backward", kernels.add_backward, grad_output, a, b, needs)
 
 
-@differentiable
+@differentiable(numbers=("a", "b"))
 def subtract(a: Any, b: Any) -> ExTensor:
     """Difference with broadcasting.   y = a - b
 
@@ -160,7 +155,7 @@ def subtract(a: Any, b: Any) -> ExTensor:
     return binary("subtract", kernels.subtract, a, b)
 
 
-@fused(_spread_formula(negative=True), plain=_PLAIN_SHAPES)
+@backward_of(subtract, wrt=("a", "b"), keeps_shape=("a", "b"), formula=_spread_formula(negative=True))
 def subtract_backward(
     grad_output: ExTensor, a: TensorOrShape, b: TensorOrShape, *, needs: Needs = BOTH
 ) -> BinaryGradients:
@@ -176,7 +171,7 @@ def subtract_backward(
     return _spread_backward("subtract_backward", kernels.subtract_backward, grad_output, a, b, needs)
 
 
-@differentiable
+@differentiable(numbers=("a", "b"))
 def multiply(a: Any, b: Any) -> ExTensor:
     """Product with broadcasting.   y = a * b
 
@@ -188,7 +183,12 @@ def multiply(a: Any, b: Any) -> ExTensor:
     return binary("multiply", kernels.multiply, a, b)
 
 
-@fused(lambda g, a, b, *, needs=BOTH: _summed(needs, a, b, lambda: g * b, lambda: g * a), plain=_PLAIN)
+@backward_of(
+    multiply,
+    wrt=("a", "b"),
+    numbers=("a", "b"),
+    formula=lambda g, a, b, *, needs=BOTH: _summed(needs, a, b, lambda: g * b, lambda: g * a),
+)
 def multiply_backward(
     grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH
 ) -> BinaryGradients:
@@ -205,7 +205,7 @@ def multiply_backward(
     return _binary_backward("multiply_backward", kernels.multiply_backward, grad_output, a, b, needs)
 
 
-@differentiable
+@differentiable(numbers=("a", "b"))
 def divide(a: Any, b: Any) -> ExTensor:
     """Quotient with broadcasting, as IEEE has it.   y = a / b
 
@@ -230,7 +230,7 @@ def _divide_formula(g: Any, a: Any, b: Any, *, eps: Any = None, needs: Needs = B
     return _summed(needs, a, b, lambda: g / d, lambda: -g * (a / d) / d)
 
 
-@fused(_divide_formula, plain=_PLAIN_GUARDED)
+@backward_of(divide, wrt=("a", "b"), guarded=True, numbers=("a", "b"), formula=_divide_formula)
 def divide_backward(
     grad_output: ExTensor, a: ExTensor, b: ExTensor, *, eps: float | None = None, needs: Needs = BOTH
 ) -> BinaryGradients:
@@ -253,7 +253,7 @@ def divide_backward(
     return _binary_backward("divide_backward", kernels.divide_backward, grad_output, a, b, needs, eps)
 
 
-@differentiable
+@differentiable(numbers=("a", "b"))
 def floor_divide(a: Any, b: Any) -> ExTensor:
     """Quotient rounded down, with broadcasting.   y = floor(a / b)
 
@@ -265,6 +265,7 @@ def floor_divide(a: Any, b: Any) -> ExTensor:
     return binary("floor_divide", kernels.floor_divide, a, b)
 
 
+@backward_of(floor_divide, wrt=("a", "b"), keeps_shape=("a", "b"))
 def floor_divide_backward(
     grad_output: ExTensor, a: TensorOrShape, b: TensorOrShape, *, needs: Needs = BOTH
 ) -> BinaryGradients:
@@ -284,7 +285,7 @@ def floor_divide_backward(
     )
 
 
-@differentiable
+@differentiable(numbers=("a", "b"))
 def modulo(a: Any, b: Any) -> ExTensor:
     """Remainder of :func:`floor_divide`, with the sign of ``b``.   y = a - b * floor(a / b)
 
@@ -296,7 +297,12 @@ def modulo(a: Any, b: Any) -> ExTensor:
     return binary("modulo", kernels.modulo, a, b)
 
 
-@fused(lambda g, a, b, *, needs=BOTH: _summed(needs, a, b, lambda: g, lambda: -g * floor_divide(a, b)))
+@backward_of(
+    modulo,
+    wrt=("a", "b"),
+    numbers=("a", "b"),
+    formula=lambda g, a, b, *, needs=BOTH: _summed(needs, a, b, lambda: g, lambda: -g * floor_divide(a, b)),
+)
 def modulo_backward(
     grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH
 ) -> BinaryGradients:
@@ -311,7 +317,7 @@ def modulo_backward(
     return _binary_backward("modulo_backward", kernels.modulo_backward, grad_output, a, b, needs)
 
 
-@differentiable
+@differentiable(numbers=("a", "b"))
 def power(a: Any, b: Any) -> ExTensor:
     """Power with broadcasting.   y = a ** b
 
@@ -351,7 +357,7 @@ def _power_formula(g: Any, a: Any, b: Any, *, eps: Any = None, needs: Needs = BO
     return _summed(needs, a, b, grad_a, grad_b)
 
 
-@fused(_power_formula, plain=_PLAIN_GUARDED)
+@backward_of(power, wrt=("a", "b"), guarded=True, numbers=("a", "b"), formula=_power_formula)
 def power_backward(
     grad_output: ExTensor, a: ExTensor, b: ExTensor, *, eps: float | None = None, needs: Needs = BOTH
 ) -> BinaryGradients:
@@ -391,6 +397,7 @@ def negate(x: ExTensor) -> ExTensor:
     return kernels.negate(x)
 
 
+@backward_of(negate)
 def negate_backward(grad_output: ExTensor) -> ExTensor:
     """Gradient of :func:`negate`.   dx = -dy
 
@@ -402,7 +409,7 @@ def negate_backward(grad_output: ExTensor) -> ExTensor:
     return negate(as_floating("negate_backward", "grad_output", grad_output))
 
 
-@differentiable
+@differentiable(numbers=("a", "b"))
 def maximum(a: Any, b: Any) -> ExTensor:
     """The larger of two, with broadcasting; nan if either is nan.   y = max(a, b)
 
@@ -430,7 +437,7 @@ def _extremum_formula(wins: Any) -> Any:
     return formula
 
 
-@fused(_extremum_formula(np.greater), plain=_PLAIN)
+@backward_of(maximum, wrt=("a", "b"), numbers=("a", "b"), formula=_extremum_formula(np.greater))
 def maximum_backward(
     grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH
 ) -> BinaryGradients:
@@ -448,7 +455,7 @@ def maximum_backward(
     return _binary_backward("maximum_backward", kernels.maximum_backward, grad_output, a, b, needs)
 
 
-@differentiable
+@differentiable(numbers=("a", "b"))
 def minimum(a: Any, b: Any) -> ExTensor:
     """The smaller of two, with broadcasting; nan if either is nan.   y = min(a, b)
 
@@ -460,7 +467,7 @@ def minimum(a: Any, b: Any) -> ExTensor:
     return binary("minimum", kernels.minimum, a, b)
 
 
-@fused(_extremum_formula(np.less), plain=_PLAIN)
+@backward_of(minimum, wrt=("a", "b"), numbers=("a", "b"), formula=_extremum_formula(np.less))
 def minimum_backward(
     grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH
 ) -> BinaryGradients:

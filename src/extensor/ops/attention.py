@@ -8,10 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import kernels
-from ..dtypes import FLOATING
-from ..graph import ANY_NUMBER, differentiable, fused
-from ..tensor import ExTensor, Shape
-from ._checks import (
+from ..checks import (
     as_bool,
     as_floating,
     as_grad,
@@ -21,6 +18,9 @@ from ._checks import (
     check_needs,
     differentiable_input,
 )
+from ..dtypes import FLOATING
+from ..graph import backward_of, differentiable
+from ..tensor import ExTensor, Shape
 from ._formulas import on_tensors
 from .broadcasting import sum_to_shape
 from .casting import cast_like
@@ -183,7 +183,7 @@ def _has_gradient(mask: ExTensor | None) -> bool:
     return mask is not None and mask.dtype.kind != "b"
 
 
-@fused(_attention_formula)
+@backward_of(scaled_dot_product_attention, wrt=("q", "k", "v", "mask"), formula=_attention_formula)
 def scaled_dot_product_attention_backward(
     grad_output: ExTensor,
     q: ExTensor,
@@ -244,7 +244,7 @@ def _heads(function: str, x: ExTensor, num_heads: Any) -> int:
     return heads
 
 
-@differentiable(plain=(..., ANY_NUMBER, False))
+@differentiable
 def self_attention(x: ExTensor, num_heads: int = 1, causal: bool = False) -> ExTensor:
     """Every row attends to the rows of its sequence.   y = softmax(q k^T / sqrt(features)) v  for each head
 
@@ -281,7 +281,7 @@ def _self_attention_formula(g: Any, x: Any, num_heads: int = 1, causal: bool = F
     return concatenate([grad.swapaxes(1, 2).reshape(g.shape) for grad in grads[:3]], -1)  # type: ignore[union-attr]
 
 
-@fused(_self_attention_formula, plain=(..., ..., ANY_NUMBER, False))
+@backward_of(self_attention, formula=_self_attention_formula)
 def self_attention_backward(
     grad_output: ExTensor, x: ExTensor, num_heads: int = 1, causal: bool = False
 ) -> ExTensor:

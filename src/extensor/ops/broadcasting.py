@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..graph import differentiable
+from ..checks import as_floating, as_shape, as_tensor, shape_of
+from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Shape, TensorOrShape
-from ._checks import as_floating, as_shape, as_tensor, shape_of
 from .casting import cast_like
 
 __all__ = [
@@ -82,6 +82,7 @@ def sum_to_shape(grad: ExTensor, shape: TensorOrShape) -> ExTensor:
     return kernels.sum_to_shape(grad, target)
 
 
+@backward_of(sum_to_shape, keeps_shape=("grad",))
 def sum_to_shape_backward(grad_output: ExTensor, grad: TensorOrShape) -> ExTensor:
     """Gradient of :func:`sum_to_shape`: broadcast back.   dx = broadcast_to(dy, x.shape)
 
@@ -113,6 +114,7 @@ def broadcast_to(x: ExTensor, shape: Any) -> ExTensor:
         raise ValueError(f"[broadcast_to] x of shape {x.shape} does not broadcast to {target}") from None
 
 
+@backward_of(broadcast_to, keeps_shape=("x",))
 def broadcast_to_backward(grad_output: ExTensor, x: TensorOrShape) -> ExTensor:
     """Gradient of :func:`broadcast_to`: sum over what was repeated.   dx = sum_to_shape(dy, x.shape)
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any, overload
 
 from .. import kernels
+from ..checks import as_floating, as_tensor, dtype_of
 from ..dtypes import FLOATING, as_dtype
-from ..graph import DTYPE, differentiable
+from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, TensorOrDtype
-from ._checks import as_floating, as_tensor, dtype_of
 
 __all__ = ["astype", "astype_backward"]
 
 
-@differentiable(plain=(..., DTYPE))
+@differentiable
 def astype(x: ExTensor, dtype: Any) -> ExTensor:
     """``x`` in another dtype; ``x`` itself if it has that dtype.
 
@@ -26,6 +26,7 @@ def astype(x: ExTensor, dtype: Any) -> ExTensor:
     return x if x.dtype == wanted else kernels.astype(x, wanted)
 
 
+@backward_of(astype, keeps_dtype=("x",))
 def astype_backward(grad_output: ExTensor, x: TensorOrDtype) -> ExTensor:
     """Gradient of :func:`astype`: the gradient in the dtype of the input.   dx = dy
 

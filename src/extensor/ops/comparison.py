@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import kernels
+from ..checks import as_tensor
 from ..graph import undifferentiated
 from ..tensor import ExTensor
 from ._binary import binary
-from ._checks import as_tensor
 
 __all__ = [
     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
@@ -19,7 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@undifferentiated
+@undifferentiated(numbers=("a", "b"))
 def equal(a: Any, b: Any) -> ExTensor:
     """Where a equals b, with broadcasting.   y = a == b
 
@@ -31,7 +31,7 @@ def equal(a: Any, b: Any) -> ExTensor:
     return binary("equal", kernels.equal, a, b)
 
 
-@undifferentiated
+@undifferentiated(numbers=("a", "b"))
 def not_equal(a: Any, b: Any) -> ExTensor:
     """Where a differs from b, with broadcasting.   y = a != b
 
@@ -43,7 +43,7 @@ def not_equal(a: Any, b: Any) -> ExTensor:
     return binary("not_equal", kernels.not_equal, a, b)
 
 
-@undifferentiated
+@undifferentiated(numbers=("a", "b"))
 def less(a: Any, b: Any) -> ExTensor:
     """Where a is less than b, with broadcasting.   y = a < b
 
@@ -55,7 +55,7 @@ def less(a: Any, b: Any) -> ExTensor:
     return binary("less", kernels.less, a, b)
 
 
-@undifferentiated
+@undifferentiated(numbers=("a", "b"))
 def less_equal(a: Any, b: Any) -> ExTensor:
     """Where a is at most b, with broadcasting.   y = a <= b
 
@@ -67,7 +67,7 @@ def less_equal(a: Any, b: Any) -> ExTensor:
     return binary("less_equal", kernels.less_equal, a, b)
 
 
-@undifferentiated
+@undifferentiated(numbers=("a", "b"))
 def greater(a: Any, b: Any) -> ExTensor:
     """Where a is greater than b, with broadcasting.   y = a > b
 
@@ -79,7 +79,7 @@ def greater(a: Any, b: Any) -> ExTensor:
     return binary("greater", kernels.greater, a, b)
 
 
-@undifferentiated
+@undifferentiated(numbers=("a", "b"))
 def greater_equal(a: Any, b: Any) -> ExTensor:
     """Where a is at least b, with broadcasting.   y = a >= b
 
@@ -91,7 +91,7 @@ def greater_equal(a: Any, b: Any) -> ExTensor:
     return binary("greater_equal", kernels.greater_equal, a, b)
 
 
-@undifferentiated
+@undifferentiated(numbers=("a", "b"))
 def logical_and(a: Any, b: Any) -> ExTensor:
     """Where both are true (not zero), with broadcasting.   y = a and b
 
@@ -103,7 +103,7 @@ def logical_and(a: Any, b: Any) -> ExTensor:
     return binary("logical_and", kernels.logical_and, a, b)
 
 
-@undifferentiated
+@undifferentiated(numbers=("a", "b"))
 def logical_or(a: Any, b: Any) -> ExTensor:
     """Where either is true (not zero), with broadcasting.   y = a or b
 
@@ -115,7 +115,7 @@ def logical_or(a: Any, b: Any) -> ExTensor:
     return binary("logical_or", kernels.logical_or, a, b)
 
 
-@undifferentiated
+@undifferentiated(numbers=("a", "b"))
 def logical_xor(a: Any, b: Any) -> ExTensor:
     """Where exactly one is true (not zero), with broadcasting.   y = a xor b
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .. import kernels
-from ..graph import ONES, ZEROS, differentiable, fused
+from ..checks import as_floating, as_grad, as_int, check_needs, differentiable_input
+from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Shape
-from ._checks import as_floating, as_grad, as_int, check_needs, differentiable_input
 from ._formulas import on_tensors
 from ._spatial import as_pair, check_axes, padding_of, remembered, transposed_padding_of
 from .casting import cast_like
@@ -132,7 +132,7 @@ def _flat(padding: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
     return tuple(n for pair in padding for n in pair)
 
 
-@differentiable(plain=(..., ..., None, ONES, ZEROS, ONES, ONES))
+@differentiable
 def conv2d(
     x: ExTensor,
     weight: ExTensor,
@@ -218,7 +218,7 @@ def _conv2d_formula(
     return ConvGradients(grad_x, grad_weight, g.sum((0, 2, 3)) if needs[2] else None)
 
 
-@fused(_conv2d_formula, plain=(..., ..., ..., ONES, ZEROS, ONES, ONES, ALL))
+@backward_of(conv2d, wrt=("x", "weight", "bias"), formula=_conv2d_formula)
 def conv2d_backward(
     grad_output: ExTensor,
     x: ExTensor,
@@ -339,7 +339,7 @@ def _conv1d_formula(
     )
 
 
-@fused(_conv1d_formula)
+@backward_of(conv1d, wrt=("x", "weight", "bias"), formula=_conv1d_formula)
 def conv1d_backward(
     grad_output: ExTensor,
     x: ExTensor,
@@ -478,7 +478,7 @@ def _conv_transpose2d_formula(
     return ConvGradients(grad_x, grad_weight, g.sum((0, 2, 3)) if needs[2] else None)
 
 
-@fused(_conv_transpose2d_formula)
+@backward_of(conv_transpose2d, wrt=("x", "weight", "bias"), formula=_conv_transpose2d_formula)
 def conv_transpose2d_backward(
     grad_output: ExTensor,
     x: ExTensor,

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
+from ..checks import as_bool, as_floating, as_int, as_number, as_shape, as_tensor
 from ..dtypes import FLOATING, as_dtype, bool_, float32, int64
-from ..graph import differentiable
+from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Shape
-from ._checks import as_bool, as_floating, as_int, as_number, as_shape, as_tensor
 
 __all__ = [
     "arange", "copy", "copy_backward", "empty", "empty_like", "eye", "full", "full_like", "linspace",
@@ -20,12 +20,14 @@ __all__ = [
 
 
 def allocate(function: str, make: Callable[..., Any], *arguments: Any) -> ExTensor:
-    """``make(*arguments)``, which allocates; a size no machine has comes as a ValueError."""
+    """``make(*arguments)``, which allocates; a size beyond any address comes as a ValueError."""
     try:
         return make(*arguments)
+    except MemoryError as error:
+        raise MemoryError(f"[{function}] {error or 'out of memory'}") from None
     except OverflowError as error:
         raise ValueError(f"[{function}] a value does not fit the dtype: {error}") from None
-    except (MemoryError, ValueError, IndexError) as error:
+    except (ValueError, IndexError) as error:
         raise ValueError(f"[{function}] the tensor cannot be made: {error}") from None
 
 
@@ -234,7 +236,7 @@ def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = float32) -> ExTensor:
     return allocate("eye", kernels.eye, rows, columns, diagonal, as_dtype("eye", dtype))
 
 
-@differentiable(plain=(...,))
+@differentiable
 def copy(x: ExTensor) -> ExTensor:
     """The same elements in fresh contiguous memory.   y = x
 
@@ -246,6 +248,7 @@ def copy(x: ExTensor) -> ExTensor:
     return kernels.copy(as_tensor("copy", "x", x))
 
 
+@backward_of(copy)
 def copy_backward(grad_output: ExTensor) -> ExTensor:
     """Gradient of :func:`copy`.   dx = dy
 

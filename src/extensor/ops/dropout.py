@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import kernels
-from ..graph import differentiable, fused
+from ..checks import as_floating, as_number, as_tensor
+from ..graph import backward_of, differentiable
 from ..tensor import ExTensor
-from ._checks import as_floating, as_number, as_tensor
 from ._generators import Rng, as_generator
 from ._several import as_grads
 from .selection import where
@@ -70,7 +70,7 @@ def _dropout_formula(grad_output: Any, mask: Any, p: Any) -> ExTensor:
     return where(mask, grad * (1 / (1 - probability) if probability < 1 else 0.0), 0.0)
 
 
-@fused(_dropout_formula)
+@backward_of(dropout, from_results=("mask",), takes_none=True, formula=_dropout_formula)
 def dropout_backward(
     grad_output: ExTensor | tuple[ExTensor | None, ...] | list[ExTensor | None], mask: ExTensor, p: float
 ) -> ExTensor:

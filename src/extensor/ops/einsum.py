@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import kernels
+from ..checks import as_grad, as_tensor, check_needs, differentiable_input
 from ..errors import describe
-from ..graph import differentiable
+from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Shape
-from ._checks import as_grad, as_tensor, check_needs, differentiable_input
 from .broadcasting import broadcast_to
 from .casting import cast_like
 from .selection import where
@@ -162,18 +162,20 @@ def _as_matmul(equation: Equation, a: ExTensor, b: ExTensor) -> ExTensor | None:
         return None
     batch = [c for c in output if c in left and c in right]
 
-    def matrices(x: ExTensor, term: str, *groups: list[str]) -> np.ndarray:
-        order = [term.index(c) for group in groups for c in group]
+    def matrices(x: ExTensor, term: str, *groups: list[str]) -> ExTensor:
+        order = tuple(term.index(c) for group in groups for c in group)
         sizes = [math.prod(lengths[c] for c in group) for group in groups[1:]]
-        return x._array.transpose(order).reshape(*(lengths[c] for c in groups[0]), *sizes)
+        return kernels.reshape(kernels.permute(x, order), (*(lengths[c] for c in groups[0]), *sizes))
 
-    product = kernels.matmul.on_arrays(
+    product = kernels.matmul(
         matrices(a, left, batch, rows, summed), matrices(b, right, batch, summed, columns)
     )
     made = [*batch, *rows, *columns]
-    return ExTensor(product.reshape([lengths[c] for c in made]).transpose([made.index(c) for c in output]))
+    shaped = kernels.reshape(product, tuple(lengths[c] for c in made))
+    return kernels.permute(shaped, tuple(made.index(c) for c in output))
 
 
+@backward_of(einsum, each="operands")
 def einsum_backward(
     grad_output: ExTensor, subscripts: str, *operands: ExTensor, needs: tuple[bool, ...] | None = None
 ) -> list[ExTensor | None]:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
+from ..checks import as_floating, as_grad, as_number, as_tensor, dtype_of, shape_of
 from ..dtypes import FLOATING
-from ..graph import ANY_NUMBER, differentiable, fused
+from ..graph import backward_of, differentiable
 from ..kernels import Kernel
 from ..tensor import ExTensor, TensorOrShape, asarray
-from ._checks import as_floating, as_grad, as_number, as_tensor, dtype_of, shape_of
 from ._unary import passed, raw, unary, unary_backward
 from .arithmetic import guard, guard_eps
 
@@ -35,7 +35,7 @@ def abs(x: ExTensor) -> ExTensor:
     return unary("abs", kernels.abs, x)
 
 
-@fused(lambda g, x: g * np.sign(raw(x)))
+@backward_of(abs, formula=lambda g, x: g * np.sign(raw(x)))
 def abs_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`abs`; 0 at 0.   dx = dy * sign(x)
 
@@ -68,6 +68,7 @@ def sign(x: ExTensor) -> ExTensor:
     return unary("sign", kernels.sign, x)
 
 
+@backward_of(sign, keeps_shape=("x",))
 def sign_backward(grad_output: ExTensor, x: TensorOrShape | None = None) -> ExTensor:
     """Gradient of :func:`sign`: zero, for it is a staircase.   dx = 0
 
@@ -101,6 +102,7 @@ def ceil(x: ExTensor) -> ExTensor:
     return _whole("ceil", kernels.ceil, x)
 
 
+@backward_of(ceil, keeps_shape=("x",))
 def ceil_backward(grad_output: ExTensor, x: TensorOrShape | None = None) -> ExTensor:
     """Gradient of :func:`ceil`: zero, for it is a staircase.   dx = 0
 
@@ -128,6 +130,7 @@ def floor(x: ExTensor) -> ExTensor:
     return _whole("floor", kernels.floor, x)
 
 
+@backward_of(floor, keeps_shape=("x",))
 def floor_backward(grad_output: ExTensor, x: TensorOrShape | None = None) -> ExTensor:
     """Gradient of :func:`floor`: zero, for it is a staircase.   dx = 0
 
@@ -155,6 +158,7 @@ def round(x: ExTensor) -> ExTensor:
     return _whole("round", kernels.round, x)
 
 
+@backward_of(round, keeps_shape=("x",))
 def round_backward(grad_output: ExTensor, x: TensorOrShape | None = None) -> ExTensor:
     """Gradient of :func:`round`: zero, for it is a staircase.   dx = 0
 
@@ -182,6 +186,7 @@ def trunc(x: ExTensor) -> ExTensor:
     return _whole("trunc", kernels.trunc, x)
 
 
+@backward_of(trunc, keeps_shape=("x",))
 def trunc_backward(grad_output: ExTensor, x: TensorOrShape | None = None) -> ExTensor:
     """Gradient of :func:`trunc`: zero, for it is a staircase.   dx = 0
 
@@ -209,7 +214,7 @@ def square(x: ExTensor) -> ExTensor:
     return unary("square", kernels.square, x)
 
 
-@fused(lambda g, x: g * x * 2)
+@backward_of(square, formula=lambda g, x: g * x * 2)
 def square_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`square`.   dx = 2 * dy * x
 
@@ -239,7 +244,7 @@ def _reciprocal_formula(g: Any, x: Any, *, eps: Any = None) -> ExTensor:
     return g / d / d * -1
 
 
-@fused(_reciprocal_formula)
+@backward_of(reciprocal, guarded=True, formula=_reciprocal_formula)
 def reciprocal_backward(grad_output: ExTensor, x: ExTensor, *, eps: float | None = None) -> ExTensor:
     """Gradient of :func:`reciprocal`.   dx = -dy / x**2
 
@@ -275,7 +280,7 @@ def _bounds(function: str, x: ExTensor, low: Any, high: Any) -> tuple[Any, Any]:
     return low, _bound(function, "max", high, infinity)
 
 
-@differentiable(plain=(..., ANY_NUMBER, ANY_NUMBER))
+@differentiable
 def clip(x: ExTensor, min: float | None = None, max: float | None = None) -> ExTensor:
     """Values held between two bounds.   y = minimum(maximum(x, min), max)
 
@@ -306,7 +311,7 @@ def _clip_formula(g: Any, x: Any, min: Any = None, max: Any = None) -> ExTensor:
     return passed(g, x, (raw(x) >= low) & (raw(x) <= high))
 
 
-@fused(_clip_formula, plain=(..., ..., ANY_NUMBER, ANY_NUMBER))
+@backward_of(clip, formula=_clip_formula)
 def clip_backward(
     grad_output: ExTensor, x: ExTensor, min: float | None = None, max: float | None = None
 ) -> ExTensor:

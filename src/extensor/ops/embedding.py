@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
+from ..checks import as_floating, as_grad, as_int, as_integers, shape_of
 from ..errors import OutOfBoundsError
-from ..graph import ANY_NUMBER, SHAPE_OF, differentiable, fused
+from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Indices, Shape, TensorOrShape
-from ._checks import as_floating, as_grad, as_int, as_integers, shape_of
 from .casting import cast_like
-from .creation import zeros
+from .creation import allocate, zeros
 from .indexing import index_add
 
 __all__ = ["embedding", "embedding_backward"]
@@ -23,14 +23,13 @@ def _rows(function: str, indices: Any, shape: Shape) -> ExTensor:
     found = as_integers(function, "indices", indices)
     if len(shape) != 2:
         raise ValueError(f"[{function}] weight must have the 2 axes (rows, features), got shape {shape}")
-    if found.size:
-        low, high = int(found._array.min()), int(found._array.max())
-        if low < 0 or high >= shape[0]:
-            raise OutOfBoundsError(
-                f"[{function}] indices must lie between 0 and {shape[0] - 1}, the rows of weight {shape}, "
-                f"got {low if low < 0 else high}"
-            )
-    return ExTensor(found._array.astype(np.int64, copy=False))
+    place = kernels.first_outside(found, 0, shape[0] - 1, None)
+    if place is not None:
+        raise OutOfBoundsError(
+            f"[{function}] indices must lie between 0 and {shape[0] - 1}, the rows of weight {shape}, "
+            f"got {found._array[place]} at index {place}"
+        )
+    return found if found.dtype == np.int64 else kernels.astype(found, np.dtype(np.int64))
 
 
 def _padding(function: str, padding_idx: Any, rows: int) -> int | None:
@@ -43,7 +42,7 @@ def _padding(function: str, padding_idx: Any, rows: int) -> int | None:
     return found % rows
 
 
-@differentiable(plain=(..., ..., ANY_NUMBER))
+@differentiable
 def embedding(indices: Indices, weight: ExTensor, padding_idx: int | None = None) -> ExTensor:
     """The rows of ``weight`` at ``indices``.   y = weight[indices]
 
@@ -76,7 +75,7 @@ def _embedding_formula(g: Any, indices: Any, weight: Any, padding_idx: int | Non
     return index_add(zeros(shape, g.dtype), rows, g)
 
 
-@fused(_embedding_formula, plain=(..., ..., SHAPE_OF, ANY_NUMBER))
+@backward_of(embedding, wrt="weight", keeps_shape=("weight",), formula=_embedding_formula)
 def embedding_backward(
     grad_output: ExTensor, indices: ExTensor, weight: TensorOrShape, padding_idx: int | None = None
 ) -> ExTensor:
@@ -101,7 +100,4 @@ def embedding_backward(
     rows = _rows(name, indices, shape)
     padding = _padding(name, padding_idx, shape[0])
     grad = as_grad(name, grad_output, (*rows.shape, shape[1]))
-    try:
-        return cast_like(kernels.embedding_backward(grad, rows, shape, padding), weight)
-    except (MemoryError, ValueError) as error:
-        raise ValueError(f"[{name}] a gradient of shape {shape} cannot be made: {error}") from None
+    return cast_like(allocate(name, kernels.embedding_backward, grad, rows, shape, padding), weight)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..graph import differentiable, fused
+from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, asarray
 from ._unary import raw, unary, unary_backward, unary_backward_from_output
 from .arithmetic import guard, guard_eps
@@ -46,7 +46,7 @@ def exp(x: ExTensor) -> ExTensor:
     return unary("exp", kernels.exp, x)
 
 
-@fused(lambda g, output: g * output)
+@backward_of(exp, from_output=True, formula=lambda g, output: g * output)
 def exp_backward(grad_output: ExTensor, output: ExTensor) -> ExTensor:
     """Gradient of :func:`exp`, from its output.   dx = dy * y
 
@@ -70,7 +70,7 @@ def expm1(x: ExTensor) -> ExTensor:
     return unary("expm1", kernels.expm1, x)
 
 
-@fused(lambda g, x: g * exp(x))
+@backward_of(expm1, formula=lambda g, x: g * exp(x))
 def expm1_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`expm1`.   dx = dy * e**x
 
@@ -94,7 +94,7 @@ def log(x: ExTensor) -> ExTensor:
     return unary("log", kernels.log, x)
 
 
-@fused(lambda g, x, *, eps=None: g / _guarded("log_backward", x, eps))
+@backward_of(log, guarded=True, formula=lambda g, x, *, eps=None: g / _guarded("log_backward", x, eps))
 def log_backward(grad_output: ExTensor, x: ExTensor, *, eps: float | None = None) -> ExTensor:
     """Gradient of :func:`log`.   dx = dy / x
 
@@ -123,7 +123,7 @@ def log1p(x: ExTensor) -> ExTensor:
     return unary("log1p", kernels.log1p, x)
 
 
-@fused(lambda g, x: g / (1 + x))
+@backward_of(log1p, formula=lambda g, x: g / (1 + x))
 def log1p_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`log1p`; infinite at -1.   dx = dy / (1 + x)
 
@@ -147,7 +147,11 @@ def log2(x: ExTensor) -> ExTensor:
     return unary("log2", kernels.log2, x)
 
 
-@fused(lambda g, x, *, eps=None: g / (_guarded("log2_backward", x, eps) * math.log(2)))
+@backward_of(
+    log2,
+    guarded=True,
+    formula=lambda g, x, *, eps=None: g / (_guarded("log2_backward", x, eps) * math.log(2)),
+)
 def log2_backward(grad_output: ExTensor, x: ExTensor, *, eps: float | None = None) -> ExTensor:
     """Gradient of :func:`log2`.   dx = dy / (x * log(2))
 
@@ -178,7 +182,11 @@ def log10(x: ExTensor) -> ExTensor:
     return unary("log10", kernels.log10, x)
 
 
-@fused(lambda g, x, *, eps=None: g / (_guarded("log10_backward", x, eps) * math.log(10)))
+@backward_of(
+    log10,
+    guarded=True,
+    formula=lambda g, x, *, eps=None: g / (_guarded("log10_backward", x, eps) * math.log(10)),
+)
 def log10_backward(grad_output: ExTensor, x: ExTensor, *, eps: float | None = None) -> ExTensor:
     """Gradient of :func:`log10`.   dx = dy / (x * log(10))
 
@@ -209,7 +217,12 @@ def sqrt(x: ExTensor) -> ExTensor:
     return unary("sqrt", kernels.sqrt, x)
 
 
-@fused(lambda g, output, *, eps=None: g / (_guarded("sqrt_backward", output, eps) * 2))
+@backward_of(
+    sqrt,
+    from_output=True,
+    guarded=True,
+    formula=lambda g, output, *, eps=None: g / (_guarded("sqrt_backward", output, eps) * 2),
+)
 def sqrt_backward(grad_output: ExTensor, output: ExTensor, *, eps: float | None = None) -> ExTensor:
     """Gradient of :func:`sqrt`, from its output.   dx = dy / (2 * y)
 
@@ -248,7 +261,7 @@ def _rsqrt_formula(g: Any, output: Any, *, eps: Any = None) -> ExTensor:
     return g * (y * y * y) * -0.5
 
 
-@fused(_rsqrt_formula)
+@backward_of(rsqrt, from_output=True, guarded=True, formula=_rsqrt_formula)
 def rsqrt_backward(grad_output: ExTensor, output: ExTensor, *, eps: float | None = None) -> ExTensor:
     """Gradient of :func:`rsqrt`, from its output.   dx = -dy * y**3 / 2
 

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import kernels
+from ..checks import as_axis, as_floating, as_grad, as_integers, as_tensor, check_needs, shape_of
 from ..dtypes import FLOATING, INTEGER
 from ..errors import OutOfBoundsError, describe
-from ..graph import ANY_INTS, INTS, KEY, LAST_AXIS, differentiable, fused
-from ..tensor import ExTensor, Shape, TensorOrShape
-from ._checks import as_axis, as_floating, as_grad, as_integers, as_tensor, check_needs, shape_of
+from ..graph import backward_of, differentiable
+from ..tensor import ExTensor, Shape, TensorOrShape, asarray
 from ._pairs import BOTH, Needs
 from .broadcasting import sum_to_shape
 from .casting import cast_like
@@ -36,7 +36,7 @@ Key = tuple[Any, ...]
 
 
 def _key(function: str, key: Any) -> Key:
-    """A key as NumPy takes it, tensors and lists as arrays, and with an Ellipsis, so that it never gives a scalar."""
+    """A key as kernels take it, arrays and lists as tensors, and with an Ellipsis, so that it never gives a scalar."""
     parts = tuple(_key_part(function, part) for part in (key if isinstance(key, tuple) else (key,)))
     return parts if any(part is Ellipsis for part in parts) else (*parts, Ellipsis)
 
@@ -50,15 +50,15 @@ def _key_part(function: str, part: Any) -> Any:
                 raise TypeError(f"[{function}] slices are made of ints, got {describe(end)}")
         return part
     if isinstance(part, (bool, np.bool_)):
-        return np.asarray(part)
+        return asarray(bool(part))
     if isinstance(part, ExTensor):
-        array = part._array
+        found = part
     elif isinstance(part, np.ndarray):
-        array = part
+        found = as_tensor(function, "key", part)
     elif isinstance(part, Sequence) and not isinstance(part, (str, bytes)):
-        array = as_tensor(function, "key", list(part))._array
-        if not array.size:
-            array = array.astype(np.int64)
+        found = as_tensor(function, "key", list(part))
+        if not found.size:
+            found = kernels.astype(found, np.dtype(np.int64))
     else:
         try:
             return operator.index(part)
@@ -66,27 +66,37 @@ def _key_part(function: str, part: Any) -> Any:
             raise TypeError(
                 f"[{function}] key must be ints, slices, ..., None, or boolean or integer tensors, got {describe(part)}"
             ) from None
-    if array.dtype.kind not in "biu":
-        raise TypeError(f"[{function}] key must be ints or booleans, got a tensor of {array.dtype}")
-    return array
+    if found.dtype.kind not in "biu":
+        raise TypeError(f"[{function}] key must be ints or booleans, got a tensor of {found.dtype}")
+    return found
 
 
 def _selected(function: str, shape: Shape, key: Key) -> Shape:
-    """The shape of what ``key`` picks from a tensor of ``shape``; raises what is wrong with the key."""
-    return _lookup(function, np.ndarray.__getitem__, np.broadcast_to(np.False_, shape), key).shape
+    """The shape of what ``key`` picks from a tensor of ``shape``; raises what is wrong with the key.
+
+    Where positions are concerned, only their number counts here: the kernel sees whether they are in bounds.
+    """
+    whole = np.broadcast_to(np.False_, shape)
+    return _lookup(function, shape, np.ndarray.__getitem__, whole, tuple(map(_like, key))).shape
 
 
-def _lookup(function: str, pick: Callable[..., Any], x: Any, key: Key) -> Any:
-    """``pick(x, key)``; what NumPy has to say about the key comes as our errors."""
+def _like(part: Any) -> Any:
+    if not isinstance(part, ExTensor):
+        return part
+    return part._array if part.dtype == np.bool_ else np.broadcast_to(np.int64(0), part.shape)
+
+
+def _lookup(function: str, shape: Shape, pick: Callable[..., Any], *arguments: Any) -> Any:
+    """``pick(*arguments)`` in a tensor of ``shape``; what NumPy has to say about the key comes as our errors."""
     try:
-        return pick(x, key)
+        return pick(*arguments)
     except (IndexError, OverflowError) as error:
-        raise OutOfBoundsError(f"[{function}] {error} (x: {x.shape})") from None
+        raise OutOfBoundsError(f"[{function}] {error} (x: {shape})") from None
     except ValueError as error:
-        raise ValueError(f"[{function}] {error} (x: {x.shape})") from None
+        raise ValueError(f"[{function}] {error} (x: {shape})") from None
 
 
-@differentiable(plain=(..., KEY))
+@differentiable
 def index(x: ExTensor, key: Any) -> ExTensor:
     """The elements of ``x`` at ``key``: what ``x[key]`` calls.
 
@@ -101,14 +111,15 @@ def index(x: ExTensor, key: Any) -> ExTensor:
         >>> x[1].tolist(), x[:, [0, 2]].tolist(), x[x > 4].tolist()
         ([4, 5, 6], [[1, 3], [4, 6]], [5, 6])
     """
-    return _lookup("index", kernels.index, as_tensor("index", "x", x), _key("index", key))
+    x = as_tensor("index", "x", x)
+    return _lookup("index", x.shape, kernels.index, x, _key("index", key))
 
 
 def _index_formula(g: Any, x: Any, key: Any) -> ExTensor:
     return index_add(zeros(shape_of("index_backward", "x", x), g.dtype), key, g)
 
 
-@fused(_index_formula, plain=(..., INTS, KEY))
+@backward_of(index, keeps_shape=("x",), formula=_index_formula)
 def index_backward(grad_output: ExTensor, x: TensorOrShape, key: Any) -> ExTensor:
     """Gradient of :func:`index`: zeros with ``grad_output`` added at ``key``; repeated positions accumulate.
 
@@ -121,7 +132,7 @@ def index_backward(grad_output: ExTensor, x: TensorOrShape, key: Any) -> ExTenso
     """
     shape, parts = shape_of("index_backward", "x", x), _key("index_backward", key)
     grad = as_grad("index_backward", grad_output, _selected("index_backward", shape, parts))
-    return cast_like(kernels.index_backward(grad, shape, parts), x)
+    return cast_like(_lookup("index_backward", shape, kernels.index_backward, grad, shape, parts), x)
 
 
 class IndexGradients(NamedTuple):
@@ -164,9 +175,11 @@ def index_set(x: ExTensor, key: Any, values: Any) -> ExTensor:
         [0.0, 5.0, 6.0, 0.0]
     """
     x, parts = as_tensor("index_set", "x", x), _key("index_set", key)
-    return kernels.index_set(x, parts, _values("index_set", x, parts, values))
+    values = _values("index_set", x, parts, values)
+    return _lookup("index_set", x.shape, kernels.index_set, x, parts, values)
 
 
+@backward_of(index_set, wrt=("x", "values"), keeps_shape=("values",))
 def index_set_backward(
     grad_output: ExTensor, key: Any, values: TensorOrShape, *, needs: Needs = BOTH
 ) -> IndexGradients:
@@ -186,7 +199,7 @@ def index_set_backward(
     grad_values = None
     if needs[1]:
         picked = index(grad, parts)
-        if any(isinstance(part, np.ndarray) for part in parts):
+        if any(isinstance(part, ExTensor) for part in parts):
             picked = where(kernels.index_last(grad.shape, parts), picked, 0.0)
         grad_values = cast_like(sum_to_shape(picked, shape), values)
     return IndexGradients(index_set(grad, parts, 0.0) if needs[0] else None, grad_values)
@@ -222,9 +235,11 @@ def index_add(x: ExTensor, key: Any, values: Any) -> ExTensor:
         [1.0, 0.0, 2.0]
     """
     x, parts = as_tensor("index_add", "x", x), _key("index_add", key)
-    return kernels.index_add(x, parts, _values("index_add", x, parts, values))
+    values = _values("index_add", x, parts, values)
+    return _lookup("index_add", x.shape, kernels.index_add, x, parts, values)
 
 
+@backward_of(index_add, wrt=("x", "values"), keeps_shape=("values",))
 def index_add_backward(
     grad_output: ExTensor, key: Any, values: TensorOrShape, *, needs: Needs = BOTH
 ) -> IndexGradients:
@@ -273,18 +288,18 @@ class Place:
         return index_add(self._x, self._key, values)
 
 
-def _indices(function: str, indices: Any, axis: int, length: int) -> np.ndarray:
-    """Integer indices as int64, counted from the front, all within an axis of ``length``."""
-    array = as_integers(function, "indices", indices)._array
-    low, high = (array.min(), array.max()) if array.size else (0, -1)
-    if low < -length or high >= length:
-        wrong = int(low if low < -length else high)
-        raise OutOfBoundsError(f"[{function}] indices hold {wrong}, but axis {axis} of x has length {length}")
-    array = array.astype(np.int64, copy=False)
-    return np.where(array < 0, array + length, array) if low < 0 else array
+def _indices(function: str, indices: Any, axis: int, length: int) -> ExTensor:
+    """Integer indices as int64, all within an axis of ``length``; negative ones count from the end."""
+    found = as_integers(function, "indices", indices)
+    place = kernels.first_outside(found, -length, length - 1, None)
+    if place is not None:
+        raise OutOfBoundsError(
+            f"[{function}] indices hold {found._array[place]}, but axis {axis} of x has length {length}"
+        )
+    return found if found.dtype == np.int64 else kernels.astype(found, np.dtype(np.int64))
 
 
-@differentiable(plain=(..., ..., ANY_INTS))
+@differentiable
 def take(x: ExTensor, indices: Any, axis: int | None = None) -> ExTensor:
     """Elements, or whole slices along ``axis``, by position.
 
@@ -318,7 +333,7 @@ def _take_formula(g: Any, x: Any, indices: Any, axis: int | None = None) -> ExTe
     return reshape(index_add(zeros(shape, g.dtype), key, g), shape_of("take_backward", "x", x))
 
 
-@fused(_take_formula, plain=(..., INTS, ..., ANY_INTS))
+@backward_of(take, keeps_shape=("x",), formula=_take_formula)
 def take_backward(grad_output: ExTensor, x: TensorOrShape, indices: Any, axis: int | None = None) -> ExTensor:
     """Gradient of :func:`take`: zeros with ``grad_output`` added where it was taken; repeats accumulate.
 
@@ -336,7 +351,7 @@ def take_backward(grad_output: ExTensor, x: TensorOrShape, indices: Any, axis: i
     return cast_like(kernels.reshape(kernels.take_backward(grad, shape, found, place), full), x)
 
 
-def _along(function: str, shape: Shape, indices: Any, axis: Any) -> tuple[Shape, int, np.ndarray, Shape]:
+def _along(function: str, shape: Shape, indices: Any, axis: Any) -> tuple[Shape, int, ExTensor, Shape]:
     """The shape taken from, the axis in it, the checked indices, and the shape of the result."""
     shape, place = _taken_from(function, shape, axis)
     found = _indices(function, indices, place, shape[place])
@@ -353,7 +368,7 @@ def _along(function: str, shape: Shape, indices: Any, axis: Any) -> tuple[Shape,
     return shape, place, found, rest
 
 
-@differentiable(plain=(..., ..., LAST_AXIS))
+@differentiable
 def take_along_axis(x: ExTensor, indices: Any, axis: int | None = -1) -> ExTensor:
     """One element per index along ``axis``.   y[i, j, k] = x[i, indices[i, j, k], k]  for axis 1
 
@@ -375,12 +390,12 @@ def take_along_axis(x: ExTensor, indices: Any, axis: int | None = -1) -> ExTenso
 def _along_formula(g: Any, x: Any, indices: Any, axis: int | None = -1) -> ExTensor:
     full = shape_of("take_along_axis_backward", "x", x)
     shape, place, found, _ = _along("take_along_axis_backward", full, indices, axis)
-    key = list(np.ogrid[tuple(slice(n) for n in shape)])
+    key: list[Any] = list(np.ogrid[tuple(slice(n) for n in shape)])
     key[place] = found
     return reshape(index_add(zeros(shape, g.dtype), tuple(key), g), full)
 
 
-@fused(_along_formula, plain=(..., INTS, ..., LAST_AXIS))
+@backward_of(take_along_axis, keeps_shape=("x",), formula=_along_formula)
 def take_along_axis_backward(
     grad_output: ExTensor, x: TensorOrShape, indices: Any, axis: int | None = -1
 ) -> ExTensor:

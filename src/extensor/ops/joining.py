@@ -9,11 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..dtypes import promote
-from ..errors import describe
-from ..graph import ANY_NUMBER, INTS, TENSORS, ZEROS, differentiable
-from ..tensor import ExTensor, Shape, TensorOrShape
-from ._checks import (
+from ..checks import (
     as_axis,
     as_floating,
     as_grad,
@@ -24,6 +20,10 @@ from ._checks import (
     as_tensor,
     shape_of,
 )
+from ..dtypes import promote
+from ..errors import describe
+from ..graph import backward_of, differentiable
+from ..tensor import ExTensor, Shape, TensorOrShape
 from .broadcasting import sum_to_shape
 from .casting import cast_like
 from .creation import allocate
@@ -70,7 +70,7 @@ def _joined(function: str, name: str, tensors: Any, axis: Any) -> ExTensor:
     return kernels.concatenate(found, place, promote(*(t.dtype for t in found)))
 
 
-@differentiable(plain=(TENSORS, ZEROS))
+@differentiable
 def concatenate(tensors: Any, axis: int | None = 0) -> ExTensor:
     """The tensors one after the other along an axis they have.
 
@@ -86,6 +86,7 @@ def concatenate(tensors: Any, axis: int | None = 0) -> ExTensor:
     return _joined("concatenate", "tensors", tensors, axis)
 
 
+@backward_of(concatenate, each="tensors", keeps_shape=("tensors",))
 def concatenate_backward(
     grad_output: ExTensor, tensors: list[TensorOrShape], axis: int | None = 0
 ) -> list[ExTensor]:
@@ -112,7 +113,7 @@ def concatenate_backward(
     return [cast_like(reshape(g, s), t) for g, s, t in zip(parts, shapes, listed)]
 
 
-@differentiable(plain=(TENSORS, ZEROS))
+@differentiable
 def stack(tensors: Any, axis: int = 0) -> ExTensor:
     """The tensors one after the other along a new axis.
 
@@ -135,6 +136,7 @@ def stack(tensors: Any, axis: int = 0) -> ExTensor:
     return kernels.stack(found, place, promote(*(t.dtype for t in found)))
 
 
+@backward_of(stack, each="tensors")
 def stack_backward(grad_output: ExTensor, axis: int = 0) -> list[ExTensor]:
     """Gradient of :func:`stack`: the slices of ``grad_output`` along ``axis``, as a list.
 
@@ -192,6 +194,7 @@ def split(x: ExTensor, indices_or_sections: Any, axis: int = 0) -> list[ExTensor
     return parts
 
 
+@backward_of(split)
 def split_backward(grad_outputs: list[ExTensor], axis: int = 0) -> ExTensor:
     """Gradient of :func:`split`: the gradients of the parts, joined again.   dx = concatenate(dys, axis)
 
@@ -232,6 +235,7 @@ def tile(x: ExTensor, reps: Any) -> ExTensor:
     return allocate("tile", lambda: kernels.tile(kernels.reshape(x, shape), counts))
 
 
+@backward_of(tile, keeps_shape=("x",))
 def tile_backward(grad_output: ExTensor, x: TensorOrShape, reps: Any) -> ExTensor:
     """Gradient of :func:`tile`: the sum over all repetitions. ``x`` is the input or just its shape.
 
@@ -296,6 +300,7 @@ def repeat(x: ExTensor, repeats: Any, axis: int | None = None) -> ExTensor:
     )
 
 
+@backward_of(repeat, keeps_shape=("x",))
 def repeat_backward(
     grad_output: ExTensor, x: TensorOrShape, repeats: Any, axis: int | None = None
 ) -> ExTensor:
@@ -358,7 +363,7 @@ def _source_key(shape: Shape, widths: Widths, mode: str) -> tuple[Any, ...]:
     return (*np.ix_(*(_sources(n, *width, mode) for n, width in zip(shape, widths))), Ellipsis)
 
 
-@differentiable(plain=(..., INTS, "constant", ANY_NUMBER))
+@differentiable
 def pad(x: ExTensor, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> ExTensor:
     """``x`` with a margin around it.
 
@@ -386,6 +391,7 @@ def pad(x: ExTensor, pad_width: Any, mode: str = "constant", constant_values: An
     return allocate("pad", lambda: kernels.index(x, _source_key(x.shape, widths, mode)))
 
 
+@backward_of(pad, keeps_shape=("x",))
 def pad_backward(
     grad_output: ExTensor, x: TensorOrShape, pad_width: Any, mode: str = "constant", constant_values: Any = 0
 ) -> ExTensor:

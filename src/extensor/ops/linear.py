@@ -6,9 +6,9 @@ import math
 from typing import Any, NamedTuple
 
 from .. import kernels
-from ..graph import differentiable, fused
+from ..checks import as_floating, as_grad, check_needs, differentiable_input
+from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Shape
-from ._checks import as_floating, as_grad, check_needs, differentiable_input
 from ._formulas import on_tensors
 from .casting import cast_like
 
@@ -38,7 +38,7 @@ def _check_shapes(function: str, x: Shape, weight: Shape) -> None:
         )
 
 
-@differentiable(plain=(..., ..., None))
+@differentiable
 def linear(x: ExTensor, weight: ExTensor, bias: ExTensor | None = None) -> ExTensor:
     """Affine map of the last axis.   y = x @ weight.T + bias
 
@@ -77,7 +77,7 @@ def _linear_formula(g: Any, x: Any, weight: Any, *, needs: tuple[bool, bool, boo
     )
 
 
-@fused(_linear_formula, plain=(..., ..., ..., (True, True, True)))
+@backward_of(linear, wrt=("x", "weight", "bias"), formula=_linear_formula)
 def linear_backward(
     grad_output: ExTensor, x: ExTensor, weight: ExTensor, *, needs: tuple[bool, bool, bool] = ALL
 ) -> LinearGradients:

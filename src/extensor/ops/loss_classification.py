@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
+from ..checks import as_axis, as_floating, as_grad, as_int, as_number, as_tensor
 from ..dtypes import INTEGER
-from ..graph import LAST_AXIS, differentiable, fused
+from ..graph import backward_of, differentiable
 from ..kernels.reference.loss_classification import along, one_hot
 from ..tensor import ExTensor
-from ._checks import as_axis, as_floating, as_grad, as_int, as_number, as_tensor
 from ._reduce_loss import (
     as_positive,
     as_reduction,
@@ -45,7 +45,7 @@ def _probabilities(function: str, predictions: Any, targets: Any, weight: Any) -
     return p, t, as_weight(function, "weight", weight, p.shape)
 
 
-@differentiable(plain=(..., ..., None, "mean"))
+@differentiable
 def binary_cross_entropy(
     predictions: ExTensor, targets: ExTensor, weight: ExTensor | None = None, reduction: str = "mean"
 ) -> ExTensor:
@@ -77,7 +77,7 @@ def _binary_cross_entropy_formula(
     return spread(grad_output, reduction, p.size) * _weighted(slope, weight)
 
 
-@fused(_binary_cross_entropy_formula, plain=(..., ..., ..., None, "mean"))
+@backward_of(binary_cross_entropy, formula=_binary_cross_entropy_formula)
 def binary_cross_entropy_backward(
     grad_output: ExTensor,
     predictions: ExTensor,
@@ -106,7 +106,7 @@ def _logits(
     return x, t, w, as_weight(function, "pos_weight", pos_weight, x.shape)
 
 
-@differentiable(plain=(..., ..., None, None, "mean"))
+@differentiable
 def binary_cross_entropy_with_logits(
     logits: ExTensor,
     targets: ExTensor,
@@ -148,7 +148,7 @@ def _binary_cross_entropy_with_logits_formula(
     return spread(grad_output, reduction, x.size) * _weighted(slope, weight)
 
 
-@fused(_binary_cross_entropy_with_logits_formula, plain=(..., ..., ..., None, None, "mean"))
+@backward_of(binary_cross_entropy_with_logits, formula=_binary_cross_entropy_with_logits_formula)
 def binary_cross_entropy_with_logits_backward(
     grad_output: ExTensor,
     logits: ExTensor,
@@ -206,13 +206,10 @@ def _check_labels(function: str, x: ExTensor, t: ExTensor, axis: int, ignore_ind
             f"[{function}] integer targets are labels and have the shape of logits without axis {axis} "
             f"(logits: {x.shape}, targets: {t.shape}); distributions must have a floating dtype"
         )
-    classes = x.shape[axis]
-
-    def bad(a: np.ndarray) -> np.ndarray:
-        outside = (a < 0) | (a >= classes)
-        return outside if ignore_index is None else outside & (a != ignore_index)
-
-    refuse(function, "targets", t, bad, f"be labels from 0 to {classes - 1}")
+    last = x.shape[axis] - 1
+    refuse(
+        function, "targets", t, kernels.first_outside(t, 0, last, ignore_index), f"be labels from 0 to {last}"
+    )
 
 
 def _check_distributions(function: str, x: ExTensor, t: ExTensor, axis: int, ignore_index: Any) -> None:
@@ -225,7 +222,7 @@ def _check_distributions(function: str, x: ExTensor, t: ExTensor, axis: int, ign
         raise ValueError(f"[{function}] ignore_index is for integer labels, but targets has dtype {t.dtype}")
 
 
-@differentiable(plain=(..., ..., LAST_AXIS, 0.0, None, None, "mean"))
+@differentiable
 def cross_entropy(
     logits: ExTensor,
     targets: ExTensor,
@@ -291,7 +288,7 @@ def _cross_entropy_formula(
     return each * (x.softmax(axis) * t.sum(axis, keepdims=True) - t)
 
 
-@fused(_cross_entropy_formula, plain=(..., ..., ..., LAST_AXIS, 0.0, None, None, "mean"))
+@backward_of(cross_entropy, formula=_cross_entropy_formula)
 def cross_entropy_backward(
     grad_output: ExTensor,
     logits: ExTensor,
@@ -331,7 +328,7 @@ def _focal_inputs(function: str, logits: Any, targets: Any, alpha: Any, gamma: A
     return x, t, None if balance == -1 else balance, as_positive(function, "gamma", gamma, zero=True)
 
 
-@differentiable(plain=(..., ..., 0.25, 2.0, "mean"))
+@differentiable
 def focal(
     logits: ExTensor, targets: ExTensor, alpha: float = 0.25, gamma: float = 2.0, reduction: str = "mean"
 ) -> ExTensor:
@@ -380,7 +377,7 @@ def _focal_formula(
     return spread(grad_output, reduction, x.size) * slope
 
 
-@fused(_focal_formula, plain=(..., ..., ..., 0.25, 2.0, "mean"))
+@backward_of(focal, formula=_focal_formula)
 def focal_backward(
     grad_output: ExTensor,
     logits: ExTensor,
@@ -410,7 +407,7 @@ def _hinge_inputs(function: str, predictions: Any, targets: Any) -> tuple[ExTens
     return p, as_signs(function, targets, p.shape, p)
 
 
-@differentiable(plain=(..., ..., "mean"))
+@differentiable
 def hinge(predictions: ExTensor, targets: ExTensor, reduction: str = "mean") -> ExTensor:
     """How far a score falls short of the margin 1.   l = max(0, 1 - t p)
 
@@ -434,7 +431,7 @@ def _hinge_formula(grad_output: Any, predictions: Any, targets: Any, reduction: 
     return spread(grad_output, reduction, p.size) * ExTensor(slope)
 
 
-@fused(_hinge_formula, plain=(..., ..., ..., "mean"))
+@backward_of(hinge, formula=_hinge_formula)
 def hinge_backward(
     grad_output: ExTensor, predictions: ExTensor, targets: ExTensor, reduction: str = "mean"
 ) -> ExTensor:

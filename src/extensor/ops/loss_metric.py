@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import kernels
-from ..graph import LAST_AXIS, differentiable, fused
+from ..checks import as_axis, as_bool, as_grad, check_needs
+from ..graph import backward_of, differentiable
 from ..kernels.reference.loss_metric import COSINE_EPS, direction, triplet_parts
 from ..tensor import ExTensor, Shape
-from ._checks import as_axis, as_bool, as_grad, check_needs
 from ._reduce_loss import (
     as_finite,
     as_positive,
@@ -54,12 +54,12 @@ class KLDivergenceGradients(NamedTuple):
 def _distributions(function: str, p: Any, q: Any, axis: Any) -> tuple[ExTensor, ExTensor, int]:
     p, q = matched(function, p=p, q=q)
     axis = as_axis(function, axis, p.ndim)
-    refuse(function, "p", p, lambda a: a < 0, "not be negative")
-    refuse(function, "q", q, lambda a: a < 0, "not be negative")
+    refuse(function, "p", p, kernels.first_outside(p, 0, None, None), "not be negative")
+    refuse(function, "q", q, kernels.first_outside(q, 0, None, None), "not be negative")
     return p, q, axis
 
 
-@differentiable(plain=(..., ..., LAST_AXIS, "mean"))
+@differentiable
 def kl_divergence(p: ExTensor, q: ExTensor, axis: int = -1, reduction: str = "mean") -> ExTensor:
     """How far the distribution ``q`` is from ``p``.   l = sum_i p_i (log p_i - log q_i) over ``axis``
 
@@ -99,7 +99,7 @@ def _kl_divergence_formula(
     )
 
 
-@fused(_kl_divergence_formula, plain=(..., ..., ..., LAST_AXIS, "mean", (True, True)))
+@backward_of(kl_divergence, wrt=("p", "q"), formula=_kl_divergence_formula)
 def kl_divergence_backward(
     grad_output: ExTensor,
     p: ExTensor,
@@ -229,7 +229,7 @@ def _triplet_margin_formula(
     )
 
 
-@fused(_triplet_margin_formula)
+@backward_of(triplet_margin, wrt=("anchor", "positive", "negative"), formula=_triplet_margin_formula)
 def triplet_margin_backward(
     grad_output: ExTensor,
     anchor: ExTensor,
@@ -332,7 +332,7 @@ def _cosine_embedding_formula(
     )
 
 
-@fused(_cosine_embedding_formula)
+@backward_of(cosine_embedding, wrt=("x1", "x2"), formula=_cosine_embedding_formula)
 def cosine_embedding_backward(
     grad_output: ExTensor,
     x1: ExTensor,

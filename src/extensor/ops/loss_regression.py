@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import kernels
-from ..graph import differentiable, fused
+from ..checks import as_grad, as_tensor
+from ..graph import backward_of, differentiable
 from ..kernels import Kernel
 from ..tensor import ExTensor
-from ._checks import as_grad, as_tensor
 from ._reduce_loss import as_positive, as_reduction, loss_shape, matched, spread
 from .casting import cast_like
 
@@ -48,7 +48,7 @@ def _difference(predictions: Any, targets: Any) -> ExTensor:
     return as_tensor("loss", "predictions", predictions) - targets
 
 
-@differentiable(mirrored="targets", plain=(..., ..., "mean"))
+@differentiable
 def mean_squared_error(predictions: ExTensor, targets: ExTensor, reduction: str = "mean") -> ExTensor:
     """Squared error.   l = (p - t)**2
 
@@ -71,7 +71,7 @@ def _mean_squared_error_formula(
     return spread(grad_output, reduction, d.size) * (2 * d)
 
 
-@fused(_mean_squared_error_formula, plain=(..., ..., ..., "mean"))
+@backward_of(mean_squared_error, mirrored="targets", formula=_mean_squared_error_formula)
 def mean_squared_error_backward(
     grad_output: ExTensor, predictions: ExTensor, targets: ExTensor, reduction: str = "mean"
 ) -> ExTensor:
@@ -91,7 +91,7 @@ def mean_squared_error_backward(
     return _loss_backward("mean_squared_error_backward", kernel, grad_output, predictions, targets, reduction)
 
 
-@differentiable(mirrored="targets", plain=(..., ..., "mean"))
+@differentiable
 def mean_absolute_error(predictions: ExTensor, targets: ExTensor, reduction: str = "mean") -> ExTensor:
     """Absolute error.   l = abs(p - t)
 
@@ -114,7 +114,7 @@ def _mean_absolute_error_formula(
     return spread(grad_output, reduction, d.size) * d.sign()
 
 
-@fused(_mean_absolute_error_formula, plain=(..., ..., ..., "mean"))
+@backward_of(mean_absolute_error, mirrored="targets", formula=_mean_absolute_error_formula)
 def mean_absolute_error_backward(
     grad_output: ExTensor, predictions: ExTensor, targets: ExTensor, reduction: str = "mean"
 ) -> ExTensor:
@@ -131,7 +131,7 @@ def mean_absolute_error_backward(
     )
 
 
-@differentiable(mirrored="targets", plain=(..., ..., 1.0, "mean"))
+@differentiable
 def smooth_l1(
     predictions: ExTensor, targets: ExTensor, beta: float = 1.0, reduction: str = "mean"
 ) -> ExTensor:
@@ -160,7 +160,7 @@ def _smooth_l1_formula(
     return spread(grad_output, reduction, d.size) * ((d / beta).clip(-1, 1) if beta else d.sign())
 
 
-@fused(_smooth_l1_formula, plain=(..., ..., ..., 1.0, "mean"))
+@backward_of(smooth_l1, mirrored="targets", formula=_smooth_l1_formula)
 def smooth_l1_backward(
     grad_output: ExTensor,
     predictions: ExTensor,
@@ -180,7 +180,7 @@ def smooth_l1_backward(
     return _loss_backward("smooth_l1_backward", kernel, grad_output, predictions, targets, reduction, beta)
 
 
-@differentiable(mirrored="targets", plain=(..., ..., 1.0, "mean"))
+@differentiable
 def huber(predictions: ExTensor, targets: ExTensor, delta: float = 1.0, reduction: str = "mean") -> ExTensor:
     """Squared error near zero, absolute error beyond ``delta``.
 
@@ -207,7 +207,7 @@ def _huber_formula(
     return spread(grad_output, reduction, d.size) * d.clip(-delta, delta)
 
 
-@fused(_huber_formula, plain=(..., ..., ..., 1.0, "mean"))
+@backward_of(huber, mirrored="targets", formula=_huber_formula)
 def huber_backward(
     grad_output: ExTensor,
     predictions: ExTensor,

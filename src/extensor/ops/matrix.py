@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
+from ..checks import as_axis, as_floating, as_grad, as_int, as_tensor, check_needs, differentiable_input
 from ..errors import describe
-from ..graph import ANY_INTS, differentiable, fused
+from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Shape
-from ._checks import as_axis, as_floating, as_grad, as_int, as_tensor, check_needs, differentiable_input
 from ._formulas import on_tensors
 from ._pairs import BOTH, BinaryGradients, Needs
 from .arithmetic import multiply_backward
@@ -51,7 +51,7 @@ def _matmul_shape(function: str, a: Shape, b: Shape) -> Shape:
     return (*batch, *a[-2:-1], *(b[-1:] if len(b) > 1 else ()))
 
 
-@differentiable(plain=(..., ...))
+@differentiable
 def matmul(a: ExTensor, b: ExTensor) -> ExTensor:
     """Matrix product.   y_ij = sum_k a_ik b_kj
 
@@ -87,7 +87,7 @@ def _matmul_formula(g: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOT
     )
 
 
-@fused(_matmul_formula, plain=(..., ..., ..., (True, True)))
+@backward_of(matmul, wrt=("a", "b"), formula=_matmul_formula)
 def matmul_backward(
     grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH
 ) -> BinaryGradients:
@@ -130,7 +130,7 @@ def _permutation(function: str, axes: Any, ndim: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-@differentiable(plain=(..., ANY_INTS))
+@differentiable
 def transpose(x: ExTensor, axes: Sequence[int] | None = None) -> ExTensor:
     """``x`` with its axes in another order; a view, nothing is copied.
 
@@ -147,6 +147,7 @@ def transpose(x: ExTensor, axes: Sequence[int] | None = None) -> ExTensor:
     return kernels.transpose(x, _permutation("transpose", axes, x.ndim))
 
 
+@backward_of(transpose)
 def transpose_backward(grad_output: ExTensor, axes: Sequence[int] | None = None) -> ExTensor:
     """Gradient of :func:`transpose`: the inverse permutation.   dx = transpose(dy, argsort(axes))
 
@@ -188,9 +189,9 @@ class _Contraction:
         length = math.prod(a.shape[i] for i in self.axes_a)
         rows = math.prod(a.shape[i] for i in self.free_a)
         columns = math.prod(b.shape[i] for i in self.free_b)
-        left = a._array.transpose(*self.free_a, *self.axes_a).reshape(rows, length)
-        right = b._array.transpose(*self.axes_b, *self.free_b).reshape(length, columns)
-        return ExTensor(kernels.matmul.on_arrays(left, right).reshape(self.shape))
+        left = kernels.reshape(kernels.permute(a, (*self.free_a, *self.axes_a)), (rows, length))
+        right = kernels.reshape(kernels.permute(b, (*self.axes_b, *self.free_b)), (length, columns))
+        return kernels.reshape(kernels.matmul(left, right), self.shape)
 
     def backward(self, grad: ExTensor, a: ExTensor, b: ExTensor, needs: Needs) -> BinaryGradients:
         """Each gradient is a contraction of ``grad`` with the other operand, its axes put in order."""
@@ -258,6 +259,7 @@ def tensordot(a: ExTensor, b: ExTensor, axes: Any = 2) -> ExTensor:
     return _contraction("tensordot", a.shape, b.shape, axes).forward(a, b)
 
 
+@backward_of(tensordot, wrt=("a", "b"))
 def tensordot_backward(
     grad_output: ExTensor, a: ExTensor, b: ExTensor, axes: Any = 2, *, needs: Needs = BOTH
 ) -> BinaryGradients:
@@ -294,7 +296,7 @@ def _dot(function: str, a: Shape, b: Shape) -> _Contraction:
     return _last_with(function, a, b, -2 if len(b) > 1 else -1)
 
 
-@differentiable(plain=(..., ...))
+@differentiable
 def dot(a: ExTensor, b: ExTensor) -> ExTensor:
     """Sum of products over the last axis of ``a`` and the second to last (or only) axis of ``b``.
 
@@ -316,6 +318,7 @@ def dot(a: ExTensor, b: ExTensor) -> ExTensor:
     return kernels.dot(a, b) if b.ndim <= 2 else contraction.forward(a, b)
 
 
+@backward_of(dot, wrt=("a", "b"))
 def dot_backward(grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH) -> BinaryGradients:
     """Gradient of :func:`dot`.   For vectors: da = dy * b,  db = dy * a
 
@@ -341,7 +344,7 @@ def dot_backward(grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Need
     )
 
 
-@differentiable(plain=(..., ...))
+@differentiable
 def inner(a: ExTensor, b: ExTensor) -> ExTensor:
     """Sum of products over the last axes.   y_ij = sum_k a_ik b_jk
 
@@ -360,6 +363,7 @@ def inner(a: ExTensor, b: ExTensor) -> ExTensor:
     return kernels.inner(a, b) if b.ndim == 1 else contraction.forward(a, b)
 
 
+@backward_of(inner, wrt=("a", "b"))
 def inner_backward(
     grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH
 ) -> BinaryGradients:
@@ -387,7 +391,7 @@ def inner_backward(
     )
 
 
-@differentiable(plain=(..., ...))
+@differentiable
 def outer(a: ExTensor, b: ExTensor) -> ExTensor:
     """Every element of ``a`` times every element of ``b``, both flattened.   y_ij = a_i b_j
 
@@ -402,6 +406,7 @@ def outer(a: ExTensor, b: ExTensor) -> ExTensor:
     return kernels.outer(as_tensor("outer", "a", a), as_tensor("outer", "b", b))
 
 
+@backward_of(outer, wrt=("a", "b"))
 def outer_backward(
     grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH
 ) -> BinaryGradients:

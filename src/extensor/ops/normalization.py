@@ -6,10 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from .. import kernels
-from ..dtypes import promote
-from ..graph import INTS, differentiable, fused
-from ..tensor import ExTensor, Shape
-from ._checks import (
+from ..checks import (
     as_bool,
     as_floating,
     as_grad,
@@ -20,6 +17,9 @@ from ._checks import (
     check_needs,
     differentiable_input,
 )
+from ..dtypes import promote
+from ..graph import backward_of, differentiable
+from ..tensor import ExTensor, Shape
 from ._several import as_grads
 from .casting import cast_like
 
@@ -116,7 +116,7 @@ def _start(function: str, x: ExTensor, normalized_shape: Any) -> tuple[int, Shap
 _ONE_EACH = "one value for each element of normalized_shape"
 
 
-@differentiable(plain=(..., INTS, None, None, 1e-5))
+@differentiable
 def layer_norm(
     x: ExTensor,
     normalized_shape: int | Shape,
@@ -157,7 +157,7 @@ def _layer_norm_formula(
     return NormGradients(grad_x, *_affine_gradients(g, unit, tuple(range(start)), wanted))
 
 
-@fused(_layer_norm_formula, plain=(..., ..., INTS, ExTensor, 1e-5, ALL))
+@backward_of(layer_norm, wrt=("x", "weight", "bias"), formula=_layer_norm_formula)
 def layer_norm_backward(
     grad_output: ExTensor,
     x: ExTensor,
@@ -193,7 +193,7 @@ def layer_norm_backward(
     return NormGradients(cast_like(grads[0], x), cast_like(grads[1], weight), cast_like(grads[2], grad))
 
 
-@differentiable(plain=(..., INTS, None, 1e-6))
+@differentiable
 def rms_norm(
     x: ExTensor, normalized_shape: int | Shape, weight: ExTensor | None = None, eps: float = 1e-6
 ) -> ExTensor:
@@ -237,7 +237,7 @@ def _rms_norm_formula(
     )
 
 
-@fused(_rms_norm_formula, plain=(..., ..., INTS, ExTensor, 1e-6, (True, True)))
+@backward_of(rms_norm, wrt=("x", "weight"), formula=_rms_norm_formula)
 def rms_norm_backward(
     grad_output: ExTensor,
     x: ExTensor,
@@ -300,7 +300,7 @@ def _groups(function: str, x: ExTensor, num_groups: Any) -> int:
     return groups
 
 
-@differentiable(plain=(..., INTS, None, None, 1e-5))
+@differentiable
 def group_norm(
     x: ExTensor,
     num_groups: int,
@@ -351,7 +351,7 @@ def _group_gradients(
     return NormGradients(cast_like(grads[0], x), cast_like(grads[1], weight), cast_like(grads[2], grad))
 
 
-@fused(_group_norm_formula, plain=(..., ..., INTS, ExTensor, 1e-5, ALL))
+@backward_of(group_norm, wrt=("x", "weight", "bias"), formula=_group_norm_formula)
 def group_norm_backward(
     grad_output: ExTensor,
     x: ExTensor,
@@ -425,7 +425,7 @@ def _instance_norm_formula(
     )
 
 
-@fused(_instance_norm_formula)
+@backward_of(instance_norm, wrt=("x", "weight", "bias"), formula=_instance_norm_formula)
 def instance_norm_backward(
     grad_output: ExTensor,
     x: ExTensor,
@@ -562,7 +562,7 @@ def _batch_norm_formula(
     return NormGradients(grad_x if needs[0] else None, *_affine_gradients(g, unit, axes, wanted))
 
 
-@fused(_batch_norm_formula)
+@backward_of(batch_norm, wrt=("x", "weight", "bias"), takes_none=True, formula=_batch_norm_formula)
 def batch_norm_backward(
     grad_output: ExTensor | tuple[ExTensor | None, ...] | list[ExTensor | None],
     x: ExTensor,

@@ -6,10 +6,10 @@ import math
 from typing import Any, NamedTuple
 
 from .. import kernels
-from ..graph import ANY_INTS, INTS, ZEROS, differentiable, fused
+from ..checks import as_bool, as_floating, as_grad, differentiable_input, shape_of
+from ..graph import backward_of, differentiable
 from ..kernels.reference.pooling import cells, divisors
 from ..tensor import ExTensor, Shape, TensorOrShape
-from ._checks import as_bool, as_floating, as_grad, differentiable_input, shape_of
 from ._formulas import on_tensors
 from ._spatial import check_axes, grid_of, pooling_of, remembered
 from .casting import cast_like
@@ -52,7 +52,7 @@ def _windows(function: str, x: Shape, kernel_size: Any, stride: Any, padding: An
     return Windows(window, strides, pads, tuple(size))
 
 
-@differentiable(plain=(..., INTS, ANY_INTS, ZEROS, False))
+@differentiable
 def max_pool2d(
     x: ExTensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False
 ) -> ExTensor:
@@ -93,7 +93,7 @@ def _max_pool2d_formula(
     return grad.reshape(x.shape) + blank
 
 
-@fused(_max_pool2d_formula, plain=(..., ..., INTS, ANY_INTS, ZEROS, False))
+@backward_of(max_pool2d, formula=_max_pool2d_formula)
 def max_pool2d_backward(
     grad_output: ExTensor,
     x: ExTensor,
@@ -122,7 +122,7 @@ def max_pool2d_backward(
     return cast_like(kernels.max_pool2d_backward(grad, x, *how), x)
 
 
-@differentiable(plain=(..., INTS, ANY_INTS, ZEROS, False, True))
+@differentiable
 def avg_pool2d(
     x: ExTensor,
     kernel_size: Any,
@@ -176,7 +176,7 @@ def _avg_pool2d_formula(
     return whole[:, :, top:bottom, left:right].reshape(shape)
 
 
-@fused(_avg_pool2d_formula)
+@backward_of(avg_pool2d, keeps_shape=("x",), formula=_avg_pool2d_formula)
 def avg_pool2d_backward(
     grad_output: ExTensor,
     x: TensorOrShape,
@@ -225,6 +225,7 @@ def global_avg_pool2d(x: ExTensor) -> ExTensor:
     return kernels.mean(x, (2, 3), True)
 
 
+@backward_of(global_avg_pool2d, keeps_shape=("x",))
 def global_avg_pool2d_backward(grad_output: ExTensor, x: TensorOrShape) -> ExTensor:
     """Gradient of :func:`global_avg_pool2d`: an equal share for every pixel.   dx = dy / (H * W)
 
@@ -293,7 +294,7 @@ def _adaptive_avg_pool2d_formula(g: Any, x: Any, output_size: Any) -> Any:
     return grad
 
 
-@fused(_adaptive_avg_pool2d_formula)
+@backward_of(adaptive_avg_pool2d, keeps_shape=("x",), formula=_adaptive_avg_pool2d_formula)
 def adaptive_avg_pool2d_backward(grad_output: ExTensor, x: TensorOrShape, output_size: Any) -> ExTensor:
     """Gradient of :func:`adaptive_avg_pool2d`: every element of a cell gets an equal share.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from .. import kernels
-from ..graph import differentiable, fused
+from ..checks import as_bool, as_grad, check_needs, differentiable_input
+from ..graph import backward_of, differentiable
 from ..tensor import ExTensor
-from ._checks import as_bool, as_grad, check_needs, differentiable_input
 from ._recurrent import (
     ALL6,
     Inputs,
@@ -103,7 +103,7 @@ def _gru_cell_formula(
     return finished(RecurrentGradients, grads, [x, h, w_ih, w_hh], present(needs, b_ih, b_hh))
 
 
-@fused(_gru_cell_formula)
+@backward_of(gru_cell, wrt=("x", "h", "w_ih", "w_hh", "b_ih", "b_hh"), formula=_gru_cell_formula)
 def gru_cell_backward(
     grad_output: ExTensor,
     x: ExTensor,
@@ -191,7 +191,12 @@ def _gru_sequence_formula(
     return finished(RecurrentGradients, grads, [x, h, w_ih, w_hh], present(needs, b_ih, b_hh))
 
 
-@fused(_gru_sequence_formula)
+@backward_of(
+    gru_sequence,
+    wrt=("x", "h", "w_ih", "w_hh", "b_ih", "b_hh"),
+    from_output=True,
+    formula=_gru_sequence_formula,
+)
 def gru_sequence_backward(
     grad_output: ExTensor,
     x: ExTensor,

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import kernels
-from ..graph import differentiable, fused
+from ..checks import as_bool, check_needs, differentiable_input
+from ..graph import backward_of, differentiable
 from ..tensor import ExTensor
-from ._checks import as_bool, check_needs, differentiable_input
 from ._recurrent import (
     Inputs,
     as_saved,
@@ -143,7 +143,12 @@ def _lstm_cell_formula(
     return finished(LSTMGradients, grads, [x, h, c, w_ih, w_hh], present(needs, b_ih, b_hh))
 
 
-@fused(_lstm_cell_formula)
+@backward_of(
+    lstm_cell,
+    wrt=("x", "h", "c", "w_ih", "w_hh", "b_ih", "b_hh"),
+    takes_none=True,
+    formula=_lstm_cell_formula,
+)
 def lstm_cell_backward(
     grad_output: tuple[ExTensor | None, ...] | list[ExTensor | None],
     x: ExTensor,
@@ -254,7 +259,13 @@ def _lstm_sequence_formula(
     return finished(LSTMGradients, grads, [x, h, c], _present(needs, w_ih, b_ih, b_hh))
 
 
-@fused(_lstm_sequence_formula)
+@backward_of(
+    lstm_sequence,
+    wrt=("x", "h", "c", "w_ih", "w_hh", "b_ih", "b_hh"),
+    from_results=("hidden", "cells", "gates"),
+    takes_none=True,
+    formula=_lstm_sequence_formula,
+)
 def lstm_sequence_backward(
     grad_output: tuple[ExTensor | None, ...] | list[ExTensor | None],
     x: ExTensor,

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
+from ..checks import as_bool, as_grad, check_needs, differentiable_input
 from ..errors import describe
-from ..graph import differentiable, fused
+from ..graph import backward_of, differentiable
 from ..tensor import ExTensor
-from ._checks import as_bool, as_grad, check_needs, differentiable_input
 from ._recurrent import (
     ALL6,
     Inputs,
@@ -105,7 +105,9 @@ def _rnn_cell_formula(
     return finished(RecurrentGradients, grads, [x, h, w_ih, w_hh], needs)
 
 
-@fused(_rnn_cell_formula)
+@backward_of(
+    rnn_cell, wrt=("x", "h", "w_ih", "w_hh", "b_ih", "b_hh"), from_output=True, formula=_rnn_cell_formula
+)
 def rnn_cell_backward(
     grad_output: ExTensor,
     x: ExTensor,
@@ -197,7 +199,12 @@ def _rnn_sequence_formula(
     return finished(RecurrentGradients, grads, [x, h, w_ih, w_hh], needs)
 
 
-@fused(_rnn_sequence_formula)
+@backward_of(
+    rnn_sequence,
+    wrt=("x", "h", "w_ih", "w_hh", "b_ih", "b_hh"),
+    from_output=True,
+    formula=_rnn_sequence_formula,
+)
 def rnn_sequence_backward(
     grad_output: ExTensor,
     x: ExTensor,

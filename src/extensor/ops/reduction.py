@@ -13,10 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..graph import ALL_AXES, FLAT_AXIS, SHAPE_OF, differentiable, fused
-from ..kernels import Kernel
-from ..tensor import ExTensor, Shape, TensorOrShape
-from ._checks import (
+from ..checks import (
     as_axes,
     as_axis,
     as_bool,
@@ -27,6 +24,9 @@ from ._checks import (
     reduced_shape,
     shape_of,
 )
+from ..graph import backward_of, differentiable
+from ..kernels import Kernel
+from ..tensor import ExTensor, Shape, TensorOrShape
 from ._formulas import on_tensors
 from .casting import cast_like
 from .selection import where
@@ -81,7 +81,7 @@ def _sum_formula(g: ExTensor, x: TensorOrShape, axis: Axis = None, keepdims: boo
     return _spread(g, shape, axis).broadcast_to(shape)
 
 
-@differentiable(plain=(..., ALL_AXES, False))
+@differentiable
 def sum(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """Sum over ``axis``; 0 where there is nothing to add.   y = sum_i x_i
 
@@ -100,7 +100,7 @@ def sum(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     return _reduce("sum", kernels.sum, x, axis, keepdims)
 
 
-@fused(_sum_formula, plain=(..., SHAPE_OF, ALL_AXES, False))
+@backward_of(sum, keeps_shape=("x",), formula=_sum_formula)
 def sum_backward(
     grad_output: ExTensor, x: TensorOrShape, axis: Axis = None, keepdims: bool = False
 ) -> ExTensor:
@@ -119,7 +119,7 @@ def sum_backward(
     return _average_backward("sum_backward", kernels.sum_backward, grad_output, x, axis, keepdims)
 
 
-@differentiable(plain=(..., ALL_AXES, False))
+@differentiable
 def mean(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """Mean over ``axis``; nan where there are no elements.   y = (1/n) sum_i x_i
 
@@ -144,7 +144,7 @@ def _mean_formula(g: ExTensor, x: TensorOrShape, axis: Axis = None, keepdims: bo
     return _spread(g / float(_count(shape, axis)), shape, axis).broadcast_to(shape)
 
 
-@fused(_mean_formula, plain=(..., SHAPE_OF, ALL_AXES, False))
+@backward_of(mean, keeps_shape=("x",), formula=_mean_formula)
 def mean_backward(
     grad_output: ExTensor, x: TensorOrShape, axis: Axis = None, keepdims: bool = False
 ) -> ExTensor:
@@ -187,7 +187,7 @@ def _extremum_formula(extremum: Any) -> Any:
     return formula
 
 
-@differentiable(plain=(..., ALL_AXES, False))
+@differentiable
 def max_reduce(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """The largest element over ``axis``; nan if one is nan.   y = max_i x_i
 
@@ -204,7 +204,7 @@ def max_reduce(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTens
     return _extremum("max_reduce", kernels.max_reduce, x, axis, keepdims)
 
 
-@fused(_extremum_formula(np.max), plain=(..., ..., ALL_AXES, False))
+@backward_of(max_reduce, formula=_extremum_formula(np.max))
 def max_reduce_backward(
     grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False
 ) -> ExTensor:
@@ -227,7 +227,7 @@ def max_reduce_backward(
     )
 
 
-@differentiable(plain=(..., ALL_AXES, False))
+@differentiable
 def min_reduce(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """The smallest element over ``axis``; nan if one is nan.   y = min_i x_i
 
@@ -244,7 +244,7 @@ def min_reduce(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTens
     return _extremum("min_reduce", kernels.min_reduce, x, axis, keepdims)
 
 
-@fused(_extremum_formula(np.min), plain=(..., ..., ALL_AXES, False))
+@backward_of(min_reduce, formula=_extremum_formula(np.min))
 def min_reduce_backward(
     grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False
 ) -> ExTensor:
@@ -267,7 +267,7 @@ def min_reduce_backward(
     )
 
 
-@differentiable(plain=(..., ALL_AXES, False, 0))
+@differentiable
 def variance(x: ExTensor, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> ExTensor:
     """Variance over ``axis``.   y = sum_i (x_i - mean(x))**2 / (n - ddof)
 
@@ -301,7 +301,7 @@ def _variance_formula(
     return _spread(g, x.shape, axis) * centered * (2.0 * _inverse_freedom(x.shape, axis, ddof))
 
 
-@fused(_variance_formula, plain=(..., ..., ALL_AXES, False, 0))
+@backward_of(variance, formula=_variance_formula)
 def variance_backward(
     grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False, ddof: float = 0
 ) -> ExTensor:
@@ -323,7 +323,7 @@ def variance_backward(
     )
 
 
-@differentiable(plain=(..., ALL_AXES, False, 0))
+@differentiable
 def std(x: ExTensor, axis: Axis = None, keepdims: bool = False, ddof: float = 0) -> ExTensor:
     """Standard deviation over ``axis``.   y = sqrt(sum_i (x_i - mean(x))**2 / (n - ddof))
 
@@ -353,7 +353,7 @@ def _std_formula(
     return where(flat, 0.0, _spread(g, x.shape, axis) / deviation) * centered * inverse
 
 
-@fused(_std_formula, plain=(..., ..., ALL_AXES, False, 0))
+@backward_of(std, formula=_std_formula)
 def std_backward(
     grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False, ddof: float = 0
 ) -> ExTensor:
@@ -373,7 +373,7 @@ def std_backward(
     return _reduce_backward("std_backward", kernels.std_backward, grad_output, x, axis, keepdims, ddof)
 
 
-@differentiable(plain=(..., ALL_AXES, False))
+@differentiable
 def prod(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """Product over ``axis``; 1 where there is nothing to multiply.   y = x_1 x_2 ... x_n
 
@@ -416,7 +416,7 @@ def _prod_formula(g: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = 
     )
 
 
-@fused(_prod_formula, plain=(..., ..., ALL_AXES, False))
+@backward_of(prod, formula=_prod_formula)
 def prod_backward(grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """Gradient of :func:`prod`, exact with any number of zeros; a nan makes its whole slice nan.
 
@@ -435,7 +435,7 @@ def prod_backward(grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdim
     return _reduce_backward("prod_backward", kernels.prod_backward, grad_output, x, axis, keepdims)
 
 
-@differentiable(plain=(..., ALL_AXES, False))
+@differentiable
 def logsumexp(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """Logarithm of a sum of exponentials, without overflow.   y = m + log(sum_i exp(x_i - m)),  m = max_i x_i
 
@@ -461,7 +461,7 @@ def _logsumexp_formula(g: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bo
     return _spread(g, x.shape, axis) * (powers / sum(powers, axis, keepdims=True))
 
 
-@fused(_logsumexp_formula, plain=(..., ..., ALL_AXES, False))
+@backward_of(logsumexp, formula=_logsumexp_formula)
 def logsumexp_backward(
     grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False
 ) -> ExTensor:
@@ -486,7 +486,7 @@ def _along(function: str, axis: Any, ndim: int) -> int | None:
     return None if axis is None else as_axis(function, axis, ndim)
 
 
-@differentiable(plain=(..., FLAT_AXIS))
+@differentiable
 def cumsum(x: ExTensor, axis: int | None = None) -> ExTensor:
     """Running sums along ``axis``.   y_i = x_0 + ... + x_i
 
@@ -509,7 +509,7 @@ def _cumsum_formula(g: ExTensor, x: TensorOrShape, axis: int | None = None) -> E
     return cumsum(g.flip(along), along).flip(along).reshape(shape_of("cumsum_backward", "x", x))
 
 
-@fused(_cumsum_formula)
+@backward_of(cumsum, keeps_shape=("x",), formula=_cumsum_formula)
 def cumsum_backward(grad_output: ExTensor, x: TensorOrShape, axis: int | None = None) -> ExTensor:
     """Gradient of :func:`cumsum`: running sums from the other end.   dx_i = dy_i + ... + dy_n
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..graph import differentiable, fused
+from ..checks import as_floating, as_tensor, check_needs, shape_of
+from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, TensorOrShape
 from ._binary import operand
-from ._checks import as_floating, as_tensor, check_needs, shape_of
 from ._pairs import BOTH, BinaryGradients, Needs
 from .broadcasting import sum_to_shape
 from .casting import cast_like
@@ -18,7 +18,7 @@ from .casting import cast_like
 __all__ = ["where", "where_backward"]
 
 
-@differentiable(plain=(..., ..., ...))
+@differentiable
 def where(condition: Any, a: Any, b: Any) -> ExTensor:
     """``a`` where the condition is true, ``b`` elsewhere, with broadcasting.
 
@@ -56,7 +56,7 @@ def _where_formula(g: Any, condition: Any, a: Any, b: Any, *, needs: Needs = BOT
     )
 
 
-@fused(_where_formula)
+@backward_of(where, wrt=("a", "b"), keeps_shape=("a", "b"), formula=_where_formula)
 def where_backward(
     grad_output: ExTensor, condition: ExTensor, a: TensorOrShape, b: TensorOrShape, *, needs: Needs = BOTH
 ) -> BinaryGradients:

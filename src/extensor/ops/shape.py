@@ -9,10 +9,10 @@ import math
 from typing import Any
 
 from .. import kernels
+from ..checks import as_axes, as_axis, as_floating, as_grad, as_ints, as_shape, as_tensor, shape_of
 from ..errors import describe
-from ..graph import ALL_AXES, ANY_INTS, INTS, SHAPE, ZEROS, differentiable
+from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Shape, TensorOrShape
-from ._checks import as_axes, as_axis, as_floating, as_grad, as_ints, as_shape, as_tensor, shape_of
 from .casting import cast_like
 from .creation import allocate
 
@@ -24,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@differentiable(plain=(..., SHAPE))
+@differentiable
 def reshape(x: ExTensor, shape: Any) -> ExTensor:
     """The same elements, in the same order, with another shape.
 
@@ -57,6 +57,7 @@ def _resolved(x: ExTensor, shape: Any) -> Shape:
     return wanted
 
 
+@backward_of(reshape, keeps_shape=("x",))
 def reshape_backward(grad_output: ExTensor, x: TensorOrShape) -> ExTensor:
     """Gradient of :func:`reshape`: back to the shape of ``x`` (a tensor or a shape).   dx = reshape(dy, x.shape)
 
@@ -74,7 +75,7 @@ def reshape_backward(grad_output: ExTensor, x: TensorOrShape) -> ExTensor:
     return cast_like(reshape(grad, shape), x)
 
 
-@differentiable(plain=(..., ANY_INTS))
+@differentiable
 def squeeze(x: ExTensor, axis: Any = None) -> ExTensor:
     """``x`` without its axes of length 1.
 
@@ -100,6 +101,7 @@ def _squeezed(function: str, shape: Shape, axis: Any) -> Shape:
     return tuple(n for a, n in enumerate(shape) if a not in axes)
 
 
+@backward_of(squeeze, keeps_shape=("x",))
 def squeeze_backward(grad_output: ExTensor, x: TensorOrShape, axis: Any = None) -> ExTensor:
     """Gradient of :func:`squeeze`: back to the shape of ``x`` (a tensor or a shape).   dx = reshape(dy, x.shape)
 
@@ -121,7 +123,7 @@ def _unsqueezed(function: str, shape: Shape, axis: Any) -> Shape:
     return tuple(1 if a in axes else next(lengths) for a in range(len(shape) + count))
 
 
-@differentiable(plain=(..., INTS))
+@differentiable
 def unsqueeze(x: ExTensor, axis: Any) -> ExTensor:
     """``x`` with a new axis of length 1.
 
@@ -138,6 +140,7 @@ def unsqueeze(x: ExTensor, axis: Any) -> ExTensor:
     return kernels.reshape(x, _unsqueezed("unsqueeze", x.shape, axis))
 
 
+@backward_of(unsqueeze)
 def unsqueeze_backward(grad_output: ExTensor, axis: Any) -> ExTensor:
     """Gradient of :func:`unsqueeze`: without the new axes.   dx = squeeze(dy, axis)
 
@@ -150,7 +153,7 @@ def unsqueeze_backward(grad_output: ExTensor, axis: Any) -> ExTensor:
     return reshape(grad, _squeezed("unsqueeze_backward", grad.shape, (None,) if axis is None else axis))
 
 
-@differentiable(plain=(..., INTS))
+@differentiable
 def expand_dims(x: ExTensor, axis: Any) -> ExTensor:
     """``x`` with new axes of length 1: NumPy's name of :func:`unsqueeze`.
 
@@ -163,6 +166,7 @@ def expand_dims(x: ExTensor, axis: Any) -> ExTensor:
     return kernels.reshape(x, _unsqueezed("expand_dims", x.shape, axis))
 
 
+@backward_of(expand_dims)
 def expand_dims_backward(grad_output: ExTensor, axis: Any) -> ExTensor:
     """Gradient of :func:`expand_dims`: without the new axes.   dx = squeeze(dy, axis)
 
@@ -186,7 +190,7 @@ def _flattened(function: str, shape: Shape, start_axis: Any, end_axis: Any) -> S
     return (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :])
 
 
-@differentiable(plain=(..., ZEROS, -1))
+@differentiable
 def flatten(x: ExTensor, start_axis: int = 0, end_axis: int = -1) -> ExTensor:
     """``x`` with neighbouring axes merged into one; by default all of them.
 
@@ -204,6 +208,7 @@ def flatten(x: ExTensor, start_axis: int = 0, end_axis: int = -1) -> ExTensor:
     return kernels.reshape(x, _flattened("flatten", x.shape, start_axis, end_axis))
 
 
+@backward_of(flatten, keeps_shape=("x",))
 def flatten_backward(
     grad_output: ExTensor, x: TensorOrShape, start_axis: int = 0, end_axis: int = -1
 ) -> ExTensor:
@@ -232,6 +237,7 @@ def ravel(x: ExTensor) -> ExTensor:
     return kernels.reshape(x, (x.size,))
 
 
+@backward_of(ravel, keeps_shape=("x",))
 def ravel_backward(grad_output: ExTensor, x: TensorOrShape) -> ExTensor:
     """Gradient of :func:`ravel`: back to the shape of ``x`` (a tensor or a shape).   dx = reshape(dy, x.shape)
 
@@ -259,7 +265,7 @@ def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(order.index(a) for a in range(len(order)))
 
 
-@differentiable(plain=(..., INTS))
+@differentiable
 def permute(x: ExTensor, axes: Any) -> ExTensor:
     """``x`` with its axes in another order; axis ``i`` of the result is axis ``axes[i]`` of ``x``.
 
@@ -272,6 +278,7 @@ def permute(x: ExTensor, axes: Any) -> ExTensor:
     return kernels.permute(x, _order("permute", axes, x.ndim))
 
 
+@backward_of(permute)
 def permute_backward(grad_output: ExTensor, axes: Any) -> ExTensor:
     """Gradient of :func:`permute`: the inverse permutation.
 
@@ -319,6 +326,7 @@ def moveaxis(x: ExTensor, source: Any, destination: Any) -> ExTensor:
     return kernels.permute(x, _moved("moveaxis", x.ndim, source, destination))
 
 
+@backward_of(moveaxis)
 def moveaxis_backward(grad_output: ExTensor, source: Any, destination: Any) -> ExTensor:
     """Gradient of :func:`moveaxis`: the axes go back.   dx = moveaxis(dy, destination, source)
 
@@ -338,7 +346,7 @@ def _swapped(function: str, ndim: int, axis1: Any, axis2: Any) -> tuple[int, ...
     return tuple(order)
 
 
-@differentiable(plain=(..., INTS, INTS))
+@differentiable
 def swapaxes(x: ExTensor, axis1: int, axis2: int) -> ExTensor:
     """``x`` with two axes exchanged.
 
@@ -351,6 +359,7 @@ def swapaxes(x: ExTensor, axis1: int, axis2: int) -> ExTensor:
     return kernels.swapaxes(x, as_axis("swapaxes", axis1, x.ndim), as_axis("swapaxes", axis2, x.ndim))
 
 
+@backward_of(swapaxes)
 def swapaxes_backward(grad_output: ExTensor, axis1: int, axis2: int) -> ExTensor:
     """Gradient of :func:`swapaxes`: exchanged again.   dx = swapaxes(dy, axis1, axis2)
 
@@ -363,7 +372,7 @@ def swapaxes_backward(grad_output: ExTensor, axis1: int, axis2: int) -> ExTensor
     return permute(grad, _swapped("swapaxes_backward", grad.ndim, axis1, axis2))
 
 
-@differentiable(plain=(..., ALL_AXES))
+@differentiable
 def flip(x: ExTensor, axis: Any = None) -> ExTensor:
     """``x`` with the order of its elements reversed along ``axis``.
 
@@ -380,6 +389,7 @@ def flip(x: ExTensor, axis: Any = None) -> ExTensor:
     return kernels.flip(x, as_axes("flip", axis, x.ndim))
 
 
+@backward_of(flip)
 def flip_backward(grad_output: ExTensor, axis: Any = None) -> ExTensor:
     """Gradient of :func:`flip`: reversed again.   dx = flip(dy, axis)
 
@@ -405,7 +415,7 @@ def _shifts(function: str, shape: Shape, shift: Any, axis: Any) -> dict[int, int
     return {place: by % shape[place] if shape[place] else 0 for place, by in total.items()}
 
 
-@differentiable(plain=(..., INTS, ANY_INTS))
+@differentiable
 def roll(x: ExTensor, shift: Any, axis: Any = None) -> ExTensor:
     """``x`` with its elements moved along ``axis``; what leaves at the end comes in at the front.
 
@@ -425,6 +435,7 @@ def roll(x: ExTensor, shift: Any, axis: Any = None) -> ExTensor:
     return kernels.reshape(kernels.roll(rolled, tuple(by.values()), tuple(by)), x.shape)
 
 
+@backward_of(roll)
 def roll_backward(grad_output: ExTensor, shift: Any, axis: Any = None) -> ExTensor:
     """Gradient of :func:`roll`: moved back.   dx = roll(dy, -shift, axis)
 

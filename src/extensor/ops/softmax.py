@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from .. import kernels
-from ..graph import LAST_AXIS, differentiable, fused
+from ..checks import as_axis, as_floating, differentiable_input
+from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, asarray
-from ._checks import as_axis, as_floating, differentiable_input
 from ._unary import unary_backward_from_output
 from .exponential import exp
 
@@ -23,7 +23,7 @@ def _row_sum(x: ExTensor, axis: int) -> ExTensor:
     return x.sum(axis=axis if x.ndim else None, keepdims=True)
 
 
-@differentiable(plain=(..., LAST_AXIS))
+@differentiable
 def softmax(x: ExTensor, axis: int = -1) -> ExTensor:
     """Probabilities along ``axis``.   y_i = exp(x_i - m) / sum_j exp(x_j - m),  m = max_j x_j
 
@@ -46,7 +46,7 @@ def _softmax_formula(g: Any, output: Any, axis: int = -1) -> ExTensor:
     return output * (g - _row_sum(asarray(g * output), axis))
 
 
-@fused(_softmax_formula, plain=(..., ..., LAST_AXIS))
+@backward_of(softmax, from_output=True, formula=_softmax_formula)
 def softmax_backward(grad_output: ExTensor, output: ExTensor, axis: int = -1) -> ExTensor:
     """Gradient of :func:`softmax`, from its output.   dx_i = y_i * (dy_i - sum_j dy_j y_j)
 
@@ -65,7 +65,7 @@ def softmax_backward(grad_output: ExTensor, output: ExTensor, axis: int = -1) ->
     return unary_backward_from_output("softmax_backward", kernels.softmax_backward, grad_output, output, axis)
 
 
-@differentiable(plain=(..., LAST_AXIS))
+@differentiable
 def log_softmax(x: ExTensor, axis: int = -1) -> ExTensor:
     """Logarithm of :func:`softmax`, exact where the probability underflows.   y_i = x_i - m - log(sum_j exp(x_j - m))
 
@@ -86,7 +86,7 @@ def _log_softmax_formula(g: Any, output: Any, axis: int = -1) -> ExTensor:
     return g - exp(output) * _row_sum(asarray(g), axis)
 
 
-@fused(_log_softmax_formula, plain=(..., ..., LAST_AXIS))
+@backward_of(log_softmax, from_output=True, formula=_log_softmax_formula)
 def log_softmax_backward(grad_output: ExTensor, output: ExTensor, axis: int = -1) -> ExTensor:
     """Gradient of :func:`log_softmax`, from its output.   dx_i = dy_i - exp(y_i) * sum_j dy_j
 

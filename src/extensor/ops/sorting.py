@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..graph import ALL_AXES, FLAT_AXIS, differentiable, fused, undifferentiated
+from ..checks import as_axes, as_axis, as_bool, as_grad, as_int, as_tensor, differentiable_input
+from ..graph import backward_of, differentiable, undifferentiated
 from ..kernels import Kernel
 from ..tensor import ExTensor
-from ._checks import as_axes, as_axis, as_bool, as_grad, as_int, as_tensor, differentiable_input
 from ._formulas import on_tensors
 from .casting import cast_like
 
@@ -53,7 +53,7 @@ def _sort_formula(g: ExTensor, x: ExTensor, axis: int | None = -1) -> ExTensor:
     return g.take_along_axis(ExTensor(np.argsort(order, along)), along).reshape(x.shape)
 
 
-@fused(_sort_formula)
+@backward_of(sort, formula=_sort_formula)
 def sort_backward(grad_output: ExTensor, x: ExTensor, axis: int | None = -1) -> ExTensor:
     """Gradient of :func:`sort`: each element gets the gradient of the place it was sorted to.
 
@@ -111,7 +111,7 @@ def _top_k_formula(g: ExTensor, x: ExTensor, k: int, axis: int = -1) -> ExTensor
     return g.pad(zeros).take_along_axis(ExTensor(np.argsort(order, along)), along)
 
 
-@fused(_top_k_formula)
+@backward_of(top_k, formula=_top_k_formula)
 def top_k_backward(grad_output: ExTensor, x: ExTensor, k: int, axis: int = -1) -> ExTensor:
     """Gradient of :func:`top_k`: the elements that were taken get the gradient of their place, the others 0.
 
@@ -159,7 +159,7 @@ def _search(function: str, kernel: Kernel, x: Any, axis: int | None, keepdims: b
     return kernel(x, along, as_bool(function, "keepdims", keepdims))
 
 
-@undifferentiated(plain=(..., FLAT_AXIS, False))
+@undifferentiated
 def argmax(x: ExTensor, axis: int | None = None, keepdims: bool = False) -> ExTensor:
     """The index of the largest element along ``axis``: the first of equal ones, the first nan if there is one.
 
@@ -176,7 +176,7 @@ def argmax(x: ExTensor, axis: int | None = None, keepdims: bool = False) -> ExTe
     return _search("argmax", kernels.argmax, x, axis, keepdims)
 
 
-@undifferentiated(plain=(..., FLAT_AXIS, False))
+@undifferentiated
 def argmin(x: ExTensor, axis: int | None = None, keepdims: bool = False) -> ExTensor:
     """The index of the smallest element along ``axis``: the first of equal ones, the first nan if there is one.
 
@@ -198,7 +198,7 @@ def _test(function: str, kernel: Kernel, x: Any, axis: Axis, keepdims: bool) -> 
     return kernel(x, as_axes(function, axis, x.ndim), as_bool(function, "keepdims", keepdims))
 
 
-@undifferentiated(plain=(..., ALL_AXES, False))
+@undifferentiated
 def any(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """Whether an element over ``axis`` is true (not zero); nan is true, nothing at all is false.
 
@@ -215,7 +215,7 @@ def any(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     return _test("any", kernels.any, x, axis, keepdims)
 
 
-@undifferentiated(plain=(..., ALL_AXES, False))
+@undifferentiated
 def all(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """Whether every element over ``axis`` is true (not zero); nan is true, and so is nothing at all.
 
@@ -232,7 +232,7 @@ def all(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     return _test("all", kernels.all, x, axis, keepdims)
 
 
-@undifferentiated(plain=(..., ALL_AXES, False))
+@undifferentiated
 def count_nonzero(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """How many elements over ``axis`` are not zero, in int64.
 

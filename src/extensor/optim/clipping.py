@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import kernels
+from ..checks import as_bool, as_floating, as_number
 from ..dtypes import HALF, float32, promote
 from ..errors import describe
-from ..ops._checks import as_bool, as_floating, as_number
 from ..tensor import ExTensor, asarray
 
 __all__ = ["clip_grad_norm", "clip_grad_value"]

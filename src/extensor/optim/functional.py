@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import kernels
+from ..checks import as_floating, as_number
 from ..errors import describe
-from ..ops._checks import as_floating, as_number
 from ..tensor import ExTensor
 from . import _rules
 from ._rules import Rule, State, checked

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
+from ..checks import as_bool
 from ..errors import describe
-from ..ops._checks import as_bool
 from ._rules import finite, fraction, not_negative
 from .optimizer import Optimizer
 from .scheduler import LRScheduler

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from ..checks import as_int, as_number
 from ..errors import describe
-from ..ops._checks import as_int, as_number
 from ._rules import finite, not_negative
 from .optimizer import Optimizer
 from .scheduler import LRScheduler

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..checks import as_int
 from ..errors import describe
-from ..ops._checks import as_int
 from .optimizer import Optimizer
 
 __all__ = ["LRScheduler"]

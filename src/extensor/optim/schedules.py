@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ..checks import as_int, as_ints
 from ..errors import describe
-from ..ops._checks import as_int, as_ints
 from ._rules import finite, not_negative
 from .optimizer import Optimizer
 from .scheduler import LRScheduler

@@ -6,8 +6,8 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..checks import as_ints
 from ..errors import describe
-from ..ops._checks import as_ints
 from .optimizer import Optimizer
 from .plateau import ReduceLROnPlateau
 from .scheduler import LRScheduler

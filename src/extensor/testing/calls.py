@@ -67,13 +67,10 @@ class Call:
         self.bound = rule.bind(self.args, self.kwargs)
         self.inputs = rule.inputs(self.bound)
         self.names = [
-            f"{name}[{i}]" if rule.returns_list else name
+            f"{name}[{i}]" if rule.each else name
             for name in rule.targets
-            for i in range(len(self.bound[name]) if rule.returns_list else 1)
+            for i in range(len(self.bound[name]) if rule.each else 1)
         ]
-        if op.mirrored is not None:
-            self.inputs.append(self.bound[op.mirrored])
-            self.names.append(op.mirrored)
         self.positions = [self._position(value) for value in self.inputs]
 
     def _position(self, value: Any) -> int | None:

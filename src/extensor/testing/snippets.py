@@ -98,9 +98,9 @@ def _holds_tensor(value: Any) -> bool:
 def _backward_call(call: Call, prefix: str) -> str:
     op, parts = call.op, ["grad_output"]
     for p in op.rule.parameters:
-        if p.name == "output":
+        if p.kept == "output":
             parts.append("output")
-        elif p.name not in op.rule.names:
+        elif p.kept == "result":
             parts.append(f"output.{p.name}" if not p.keyword else f"{p.name}=output.{p.name}")
         else:
             value = call.bound[p.name]

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
+from ..checks import as_int, as_number
 from ..errors import describe
 from ..nn import Module
-from ..ops._checks import as_int, as_number
 from ..optim import Optimizer
 
 __all__ = ["Callback", "EarlyStopping"]

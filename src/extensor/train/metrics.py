@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import as_int
 from ..errors import describe
-from ..ops._checks import as_int
 from ..tensor import ExTensor
 
 __all__ = ["Accuracy", "ConfusionMatrix", "Metric", "Perplexity"]

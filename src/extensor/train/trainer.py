@@ -12,11 +12,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+from ..checks import as_int, as_number
 from ..data import DamagedFileError, DataLoader
 from ..errors import describe
 from ..graph import no_grad
 from ..nn import Module
-from ..ops._checks import as_int, as_number
 from ..optim import LRScheduler, Optimizer, ReduceLROnPlateau, clip_grad_norm, clip_grad_value
 from ..tensor import ExTensor
 from .callbacks import Callback

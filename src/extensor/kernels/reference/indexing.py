@@ -1,6 +1,6 @@
 """Elements by position, and their adjoint: adding at positions that may repeat.
 
-``indices`` are int64 and already within 0 .. length - 1. A ``key`` is a tuple of ints, slices, None, one
+``indices`` are int64 and already within -length .. length - 1. A ``key`` is a tuple of ints, slices, None, one
 Ellipsis, and boolean or integer arrays. Sums of float32 add up in float64.
 """
 

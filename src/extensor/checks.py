@@ -1,4 +1,4 @@
-"""What every op asks of its arguments before a kernel sees them."""
+"""What functions ask of their arguments before a kernel sees them; what an argument may be is said here, once."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import FLOATING, INTEGER
-from ..errors import describe
-from ..graph import needs_grad
-from ..tensor import ExTensor, Shape, asarray
+from .dtypes import FLOATING, INTEGER
+from .errors import describe
+from .tensor import ExTensor, Shape, asarray, needs_grad
 
 Scalar = (bool, int, float)
 INTS = frozenset({int})

@@ -1,0 +1,80 @@
+// A plan: what the readable body of an op decided for one kind of call, as a list of kernel calls. src/extensor/graph/plans.py
+// makes it out of what the body did; here it is kept and repeated.
+//
+// The values of a call are numbered: first its leaves (see key.hpp), then the constants of the plan, then the results of its
+// steps in order. A step takes some of them and gives more.
+#pragma once
+
+#include <vector>
+
+#include "bindings/recorder/key.hpp"
+
+namespace extensor::recorder {
+
+struct Step {
+  enum Kind : char { kernel, guard, tuple, list } kind;
+  const NativeKernel* native;  // or nullptr
+  PyObject* reference;  // what computes where that answers NotImplemented
+  PyObject* expected;   // guard: what the body was told
+  std::vector<int> arguments;
+  int results;       // kernel: how many arrays it returns; 1 is not packed in a tuple
+  PyObject* shapes;  // kernel: the shapes of the results that the body may have looked at, or None
+};
+
+class Plan {
+ public:
+  // A plan from the tuples that graph/plans.py describes, for calls with `key` of an op. None: there is nothing to repeat, the
+  // body runs as it is written. nullptr with a Python error set on failure.
+  static Plan* make(const Key& key, const Op* op, PyObject* description);
+
+  bool fits(const Key& key) const {
+    if (hash_ != key.hash || words_.size() != size_t(key.word_count)) return false;
+    for (int i = 0; i < key.word_count; ++i)
+      if (words_[size_t(i)] != key.words[i]) return false;
+    return true;
+  }
+
+  // Whether the body is still the one that decided.
+  bool is_of(const Op* op) const;
+
+  bool runs_body() const { return description_ == Py_None; }
+
+  // The result of the call. nullptr: with a Python error set, or without where a guard has another answer now.
+  PyObject* run(Op* op, const Key& key) const;
+
+  // What the results would be like (graph/plans.py), as a new reference, if the guards answer as they did; else as in `run`.
+  PyObject* outcome(const Key& key) const;
+
+  void acquire() { ++owners_; }
+  void release() {
+    if (--owners_ == 0) delete this;
+  }
+
+  long long last_used = 0;
+
+ private:
+  class Values;
+  Plan() = default;
+  ~Plan();
+  bool read(PyObject* description);
+  bool take_step(const Step& step, Values& values) const;
+  PyObject* made_result(Op* op, const Key& key, const Values& values) const;
+  PyObject* made_node(Op* op, const Key& key, const Values& values) const;
+
+  int owners_ = 1;
+  uint64_t hash_ = 0;
+  std::vector<uint64_t> words_;
+  std::vector<PyObject*> held_;  // the body, and what words point to
+  PyObject *code_ = nullptr, *defaults_ = nullptr, *keyword_defaults_ = nullptr;
+  PyObject* description_ = nullptr;  // owns what the fields below borrow
+  PyObject* constants_ = nullptr;
+  std::vector<Step> steps_;
+  PyObject* container_ = nullptr;  // None for one tensor; else the class of the results
+  std::vector<int> results_;
+  PyObject* outcome_ = nullptr;
+  bool records_ = false;
+  std::vector<int> saved_, edges_;
+  PyObject *options_ = nullptr, *shape_ = nullptr, *casts_ = nullptr;
+};
+
+}  // namespace extensor::recorder

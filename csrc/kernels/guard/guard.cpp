@@ -1,0 +1,85 @@
+#include "kernels/guard/guard.hpp"
+
+#include <atomic>
+#include <type_traits>
+
+#include "core/threads.hpp"
+
+namespace extensor {
+namespace {
+
+constexpr int64_t block = 2048;
+constexpr double guard_ns = 0.1;
+
+// Blocks are tested without a branch, so that the compiler makes vectors of it; the one that holds the answer is read again.
+template <class T, class Test>
+int64_t first_where(const T* x, int64_t n, const Test& test) {
+  std::atomic<int64_t> first{n};
+  const auto search = [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end && at < first.load(std::memory_order_relaxed); at += block) {
+      const int64_t stop = at + block < end ? at + block : end;
+      unsigned char found = 0;
+      for (int64_t i = at; i < stop; ++i) found |= test(x[i]);
+      if (!found) continue;
+      int64_t place = at;
+      while (!test(x[place])) ++place;
+      int64_t known = first.load(std::memory_order_relaxed);
+      while (place < known && !first.compare_exchange_weak(known, place)) {
+      }
+      return;
+    }
+  };
+  if (n <= block) search(0, n);
+  else parallel_for(n, guard_ns, search);
+  return first < n ? first.load() : -1;
+}
+
+// Bounds in the type that compares: every int of up to 32 bits and all bounds below 2^53 are exact as doubles, and labels
+// beyond that are not.
+template <class T>
+int64_t outside(const void* data, int64_t n, const Bounds& b) {
+  const T* x = static_cast<const T*>(data);
+  using Wide = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
+  const Wide low = Wide(b.low), high = Wide(b.high), allowed = Wide(b.allowed);
+  const bool no_low = !b.has_low, no_high = !b.has_high, allows = b.allows;
+  return first_where(x, n, [=](T value) -> unsigned char {
+    const Wide v = Wide(value);
+    return ((!no_low & (v < low)) | (!no_high & (v > high))) & !(allows & (v == allowed));
+  });
+}
+
+template <class T>
+int64_t unlike(const void* data, int64_t n, double a, double b) {
+  return first_where(static_cast<const T*>(data), n, [=](T value) -> unsigned char { return (double(value) != a) & (double(value) != b); });
+}
+
+template <class Call>
+int64_t with_type(DType dtype, const Call& call) {
+  switch (dtype) {
+    case DType::int8: return call(int8_t());
+    case DType::int16: return call(int16_t());
+    case DType::int32: return call(int32_t());
+    case DType::int64: return call(int64_t());
+    case DType::uint8: return call(uint8_t());
+    case DType::uint16: return call(uint16_t());
+    case DType::uint32: return call(uint32_t());
+    case DType::float32: return call(float());
+    default: return call(double());
+  }
+}
+
+}  // namespace
+
+bool guards_cover(DType dtype) {
+  return (dtype >= DType::int8 && dtype <= DType::uint32) || dtype == DType::float32 || dtype == DType::float64;
+}
+
+int64_t first_outside(DType dtype, const void* x, int64_t n, const Bounds& bounds) {
+  return with_type(dtype, [&](auto kind) { return outside<decltype(kind)>(x, n, bounds); });
+}
+
+int64_t first_unlike(DType dtype, const void* x, int64_t n, double a, double b) {
+  return with_type(dtype, [&](auto kind) { return unlike<decltype(kind)>(x, n, a, b); });
+}
+
+}  // namespace extensor

@@ -1,0 +1,29 @@
+"""The recorder: what was called, what is kept, which public backward function undoes it.
+
+``@differentiable`` turns a function into an :class:`Op`, ``@backward_of`` says which function is its gradient. Calling an op
+runs its body; if recording is on and an input requires a gradient, the result remembers a :class:`Node`, which holds exactly
+what the backward asks for (:mod:`.rules`).
+
+What a body decides (kernels, attributes, what to save) for one kind of call is a plan (:mod:`.plans`); the native side
+repeats it for the next calls of that kind. There is no other description of an op than its body.
+"""
+
+from .nodes import Branch, Node, attach, caller, is_our_file
+from .ops import Backward, Op, Undifferentiated, backward_of, differentiable, undifferentiated
+from .plans import clear_plans, plan_counts, run_bodies
+from .state import (
+    exchange_mode,
+    exchange_observer,
+    get_observer,
+    is_recording,
+    next_sequence,
+    no_grad,
+    observe,
+    set_recording,
+)
+
+__all__ = [
+    "Backward", "Branch", "Node", "Op", "Undifferentiated", "attach", "backward_of", "caller", "clear_plans", "differentiable",
+    "exchange_mode", "exchange_observer", "get_observer", "is_our_file", "is_recording", "next_sequence", "no_grad", "observe", "plan_counts",
+    "run_bodies", "set_recording", "undifferentiated",
+]  # fmt: skip

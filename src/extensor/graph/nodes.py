@@ -1,0 +1,134 @@
+"""Nodes: the recorded calls, and the tensors that remember them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from ..dtypes import FLOATING
+from ..tensor import ExTensor, needs_grad
+from .state import next_sequence
+
+try:
+    from .._native import NodeBase
+except ModuleNotFoundError:
+    from .._pure import NodeBase  # type: ignore[assignment]
+
+__all__ = ["PACKAGE", "Branch", "Node", "attach", "caller", "is_our_file", "record"]
+
+PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+
+
+class Node(NodeBase):
+    """One recorded call.
+
+    Attributes:
+        op: the function that was called.
+        edges: per gradient the node, or the leaf tensor, it flows to; None where no gradient is wanted.
+        saved: positional arguments of the backward after ``grad_output``; None once freed.
+        options: its keyword arguments, or None. Calls of one kind share them.
+        sequence: the number of the recording; a node's inputs always have smaller ones.
+        casts: dtypes of the inputs, where they differ from the output's.
+        shape: of the output; None where there are several.
+        outputs: several outputs: (shape, dtype) of each.
+        shapes: a user's pair: (shape, dtype) its gradients must have.
+        code, instruction: where the user's code made the call.
+    """
+
+    __slots__ = ()
+
+    @property
+    def place(self) -> tuple[str, int, str] | None:
+        """File, line and function of the user's code that made the call."""
+        if self.code is None:
+            return None
+        lines = list(self.code.co_positions())
+        line = lines[self.instruction // 2][0] if self.instruction >= 0 else None
+        return self.code.co_filename, line or self.code.co_firstlineno, self.code.co_name
+
+
+class Branch:
+    """One of the several outputs of a node."""
+
+    __slots__ = ("index", "node", "sequence")
+
+    def __init__(self, node: Node, index: int) -> None:
+        self.node = node
+        self.index = index
+        self.sequence = next_sequence()
+
+
+def is_our_file(name: str) -> bool:
+    """Whether a file belongs to this package."""
+    return name.startswith(PACKAGE)
+
+
+def caller() -> tuple[str, int, str] | None:
+    """File, line and function of the user's code that is running: the innermost frame outside this package."""
+    frame = sys._getframe(1)
+    while frame is not None and is_our_file(frame.f_code.co_filename):
+        frame = frame.f_back  # type: ignore[assignment]
+    return (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name) if frame else None
+
+
+def record(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
+    """``output`` with a node that remembers this call, if any input it can differentiate requires a gradient."""
+    if isinstance(output, ExTensor) and output.dtype not in FLOATING:
+        return output
+    rule = op.rule
+    bound = rule.bind(args, kwargs)
+    inputs = rule.inputs(bound)
+    wanted = [needs_grad(value) for value in inputs]
+    if sum(wanted) != sum(map(_count_needing, bound.values())):
+        name = next(n for n, v in bound.items() if n not in rule.targets and needs_grad(v))
+        raise NotImplementedError(f"[{op.__name__}] has no gradient for {name}; pass {name}.detach()")
+    if not any(wanted):
+        return output
+    return attach(op, rule.arguments(bound, output), inputs, wanted, output)
+
+
+def _count_needing(value: Any) -> int:
+    if isinstance(value, ExTensor):
+        return int(value._requires_grad)
+    return sum(map(_count_needing, value)) if isinstance(value, (list, tuple)) else 0
+
+
+def attach(op: Any, saved: Any, inputs: Sequence[Any], wanted: Sequence[bool], output: Any) -> Any:
+    """Give ``output`` (a tensor, or several) the node of this call; the tensors returned are new objects."""
+    edges = tuple(
+        (value._node if value._node is not None else value) if want else None
+        for value, want in zip(inputs, wanted)
+    )
+    positional, options = saved
+    outputs = op.rule.output_positions
+    if outputs:  # without its node: a node that owns its own output would be a cycle
+        positional = tuple(v.detach() if i in outputs else v for i, v in enumerate(positional))
+    node = Node(op, edges, positional, options or None)
+    if op.is_custom:
+        node.shapes = tuple((v.shape, v.dtype) if isinstance(v, ExTensor) else None for v in inputs)
+    if not isinstance(output, ExTensor):
+        return _attach_many(node, inputs, output)
+    node.shape = output.shape
+    node.casts = _casts(inputs, output.dtype)
+    return ExTensor(output._data, True, node)
+
+
+def _attach_many(node: Node, inputs: Sequence[Any], output: Any) -> Any:
+    node.outputs = []
+    made = []
+    for index, value in enumerate(output):
+        if isinstance(value, ExTensor) and value.dtype in FLOATING:
+            node.outputs.append((value.shape, value.dtype))
+            made.append(ExTensor(value._data, True, Branch(node, index)))
+        else:
+            node.outputs.append(None)
+            made.append(value)
+    node.casts = _casts(inputs, next(d for d in node.outputs if d)[1])
+    return type(output)(*made) if hasattr(output, "_fields") else type(output)(made)
+
+
+def _casts(inputs: Sequence[Any], dtype: Any) -> tuple[Any, ...] | None:
+    dtypes = tuple(v.dtype if isinstance(v, ExTensor) else dtype for v in inputs)
+    return None if all(d == dtype for d in dtypes) else dtypes

@@ -1,0 +1,309 @@
+"""Ops: functions that the recorder knows. Each is called through its readable body, or by the plan that its body made.
+
+The way of a call: ``op(...)`` looks for the plan of its kind and repeats it natively; without one it is :meth:`Op.call`, which
+runs the body and records. ``EXTENSOR_PLANS=0`` leaves plans out; the results are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import unwrap
+from typing import Any, TypeVar, get_type_hints, overload
+
+from ..dtypes import HALF, float32, guard_width
+from ..tensor import ExTensor, needs_grad
+from .nodes import PACKAGE, Node, record
+from .rules import Rule, Signature, dtype_of
+from .state import exchange_recording, get_observer, is_recording
+
+try:
+    from .._native import OpBase, register_classes
+except ModuleNotFoundError:
+    from .._pure import OpBase, register_classes  # type: ignore[assignment]
+
+__all__ = ["Backward", "Op", "Undifferentiated", "backward_of", "differentiable", "undifferentiated"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Op(OpBase):
+    """A differentiable function. Behaves as the plain function it wraps, and records the call."""
+
+    def __init__(self, fn: Callable[..., Any], numbers: tuple[str, ...] = ()) -> None:
+        self.is_custom = not fn.__module__.startswith("extensor.")
+        self._rule: Rule | None = None
+        _dress(self, fn, numbers)
+
+    @property
+    def rule(self) -> Rule:
+        """How a call of this op flows into its backward; known since the backward was defined.
+
+        A user's pair may leave that to the name: its backward is then ``<name>_backward`` of the same module.
+        """
+        if self._rule is None:
+            beside = self.fn.__globals__.get(f"{self.__name__}_backward") if self.is_custom else None
+            if beside is None:
+                raise NotImplementedError(
+                    f"[{self.__name__}] has no gradient: define {self.__name__}_backward beside it "
+                    f"or pass backward= to @differentiable"
+                )
+            self._rule = _custom_rule(self, beside)
+        return self._rule
+
+    @property
+    def backward(self) -> Callable[..., Any]:
+        """The public backward function of this op."""
+        return self.rule.backward
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """The call as it is defined: run the body, then remember the call if a gradient may be asked for."""
+        observer = get_observer()
+        if observer is not None:
+            return observer(self, args, kwargs)
+        records = exchange_recording(False)
+        try:
+            output = self.fn(*args, **kwargs)
+        finally:
+            exchange_recording(records)
+        if records and (any(map(needs_grad, args)) or any(map(needs_grad, kwargs.values()))):
+            return record(self, args, kwargs, output)
+        return output
+
+    def __repr__(self) -> str:
+        return f"<differentiable function {self.__module__}.{self.__qualname__}>"
+
+
+class Backward(OpBase):
+    """A public backward function. Where its result must itself be differentiated, its formula is recorded instead.
+
+    A backward without a formula is made of differentiable functions: it is its own formula.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        formula: Callable[..., Any] | None,
+        guarded: bool,
+        numbers: tuple[str, ...],
+    ) -> None:
+        self.formula = formula
+        self.guarded = guarded
+        self.is_backward = True
+        self.signature = Signature.of(fn)
+        _dress(self, fn, numbers)
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """The call as it is defined: the body, or the formula where a higher derivative is recorded."""
+        if is_recording() and (any(map(needs_grad, args)) or any(map(needs_grad, kwargs.values()))):
+            return self.fn(*args, **kwargs) if self.formula is None else self._recorded(args, kwargs)
+        records = exchange_recording(False)
+        try:
+            return self.fn(*args, **kwargs)
+        finally:
+            exchange_recording(records)
+
+    def _recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The formula in float32 where arguments are half precision, its results in the dtypes of the body's."""
+        outcome = self.outcome(*args, **kwargs)
+        if outcome is None:  # no plan knows whether the arguments are right: the body does
+            records = exchange_recording(False)
+            try:
+                outcome = outcome_of(self(*args, **kwargs))
+            finally:
+                exchange_recording(records)
+        given, options = list(args), dict(kwargs)
+        for name in self.signature.names[len(args) : self.signature.positional]:
+            if name not in options:
+                break
+            given.append(options.pop(name))  # a formula may name its arguments differently
+        if self.guarded and self.signature.bind(args, kwargs)["eps"] is None:
+            width = guard_width(dtype_of(given[0]))  # before float16 is widened
+            place = self.signature.names.index("eps")
+            if place < len(given):
+                given[place] = width
+            else:
+                options["eps"] = width
+        assert self.formula is not None
+        return _narrow(
+            self.formula(*map(_widen, given), **{k: _widen(v) for k, v in options.items()}), *outcome
+        )
+
+    def __repr__(self) -> str:
+        return f"<backward function {self.__module__}.{self.__qualname__}>"
+
+
+class Undifferentiated(OpBase):
+    """A function without a gradient."""
+
+    def __init__(self, fn: Callable[..., Any], numbers: tuple[str, ...] = ()) -> None:
+        _dress(self, fn, numbers)
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """The call as it is defined: its body."""
+        records = exchange_recording(False)
+        try:
+            return self.fn(*args, **kwargs)
+        finally:
+            exchange_recording(records)
+
+
+def _dress(wrapper: Any, fn: Callable[..., Any], numbers: tuple[str, ...]) -> None:
+    """Let a wrapper pass for the function it wraps."""
+    for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+        setattr(wrapper, name, getattr(fn, name))
+    wrapper.__wrapped__ = wrapper.fn = fn
+    names = fn.__code__.co_varnames if numbers else ()
+    wrapper.numbers = sum(1 << names.index(name) for name in numbers)
+    wrapper.planned = fn.__module__.startswith(
+        "extensor."
+    )  # what a user's function looks at, no key can tell
+
+
+@overload
+def differentiable(function: F) -> F: ...
+@overload
+def differentiable(
+    *,
+    backward: Callable[..., Any] | None = None,
+    wrt: str | tuple[str, ...] | None = None,
+    each: str | None = None,
+    numbers: tuple[str, ...] = (),
+) -> Callable[[F], F]: ...
+def differentiable(
+    function: F | None = None,
+    *,
+    backward: Callable[..., Any] | None = None,
+    wrt: str | tuple[str, ...] | None = None,
+    each: str | None = None,
+    numbers: tuple[str, ...] = (),
+) -> Any:
+    """Make a function part of the recorder. Its gradient is ``backward``, or ``<name>_backward`` of the same module.
+
+    Args:
+        function: the forward function. It computes on tensors with kernels or NumPy and records nothing itself.
+        backward: the gradient. Takes ``grad_output`` and then, by the forward's names, what it needs (``output`` is the
+            forward's result). Returns a gradient for each argument in order, or the first one alone; or a NamedTuple of
+            ``grad_<argument>``, if it is annotated so.
+        wrt: the arguments that it returns gradients for, where its annotation does not tell.
+        each: an argument that is a list of tensors, for each of which it returns a gradient in a list.
+        numbers: arguments that may be Python numbers and are handed to a kernel without a look at their value.
+
+    Example:
+        >>> import extensor as et
+        >>> def cube_backward(grad_output, x):
+        ...     return 3 * grad_output * x**2
+        >>> @et.differentiable(backward=cube_backward)
+        ... def cube(x):
+        ...     return x**3
+        >>> et.grad(cube)(et.tensor(2.0)).item()
+        12.0
+    """
+
+    def decorate(fn: F) -> F:
+        op = Op(fn, numbers)
+        if backward is not None:
+            op._rule = _custom_rule(op, backward, wrt, each)
+        return op  # type: ignore[return-value]
+
+    return decorate if function is None else decorate(function)
+
+
+def _custom_rule(
+    op: Op, backward: Callable[..., Any], wrt: str | tuple[str, ...] | None = None, each: str | None = None
+) -> Rule:
+    """The rule of a user's pair, whose backward says by its parameters alone what it takes."""
+    asked = Signature.of(backward).names
+    if wrt is None and each is None:
+        returned = _returned_class(backward)
+        if returned is ExTensor:
+            wrt = Signature.of(op.fn).names[0]
+        elif hasattr(returned, "_fields"):
+            wrt = tuple(field.removeprefix("grad_") for field in returned._fields)
+    results = getattr(_returned_class(op.fn), "_fields", ())
+    return Rule(
+        op.fn,
+        backward,
+        wrt=wrt,
+        each=each,
+        from_output="output" in asked and "output" not in Signature.of(op.fn).names,
+        from_results=tuple(name for name in results if name in asked),
+        is_custom=op.is_custom,
+    )
+
+
+def _returned_class(function: Callable[..., Any]) -> Any:
+    """What a user's function is annotated to return; None where that is not said, or not known."""
+    try:
+        return get_type_hints(unwrap(function)).get("return")
+    except (AttributeError, NameError, TypeError):
+        return None
+
+
+def backward_of(
+    forward: Callable[..., Any],
+    *,
+    formula: Callable[..., Any] | None = None,
+    guarded: bool = False,
+    numbers: tuple[str, ...] = (),
+    **rule: Any,
+) -> Callable[[F], F]:
+    """Make the function below the gradient of ``forward``.
+
+    Args:
+        forward: the op.
+        formula: the same mathematics in differentiable functions, for a backward that is computed by kernels; it is recorded
+            where a higher derivative is wanted. A backward made of differentiable functions needs none.
+        guarded: whether ``eps=None`` stands for the guard of the gradient's dtype.
+        numbers: as in :func:`differentiable`.
+        rule: how the forward's arguments flow into this function (:class:`~extensor.graph.rules.Rule`): ``wrt`` names the
+            arguments with a gradient, the first by default; ``each`` the one that is a list of tensors; ``mirrored`` the one
+            whose gradient is minus the first; ``keeps_shape`` and ``keeps_dtype`` those of which only that is kept;
+            ``from_output`` says that ``output`` is the forward's result, ``from_results`` names fields of it; ``takes_none``
+            that gradients of unused results may be None.
+    """
+
+    def decorate(fn: F) -> F:
+        if not isinstance(forward, Op):
+            raise TypeError(f"[backward_of] {forward} is not an op; put @differentiable above it")
+        made: Any = Backward(fn, formula, guarded, numbers)
+        forward._rule = Rule(forward.fn, made, is_custom=forward.is_custom, **rule)
+        return made
+
+    return decorate
+
+
+@overload
+def undifferentiated(function: F) -> F: ...
+@overload
+def undifferentiated(*, numbers: tuple[str, ...]) -> Callable[[F], F]: ...
+def undifferentiated(function: F | None = None, *, numbers: tuple[str, ...] = ()) -> Any:
+    """For a function without a gradient; ``numbers`` is as in :func:`differentiable`."""
+
+    def decorate(fn: F) -> F:
+        return Undifferentiated(fn, numbers)  # type: ignore[return-value]
+
+    return decorate if function is None else decorate(function)
+
+
+def outcome_of(result: Any) -> tuple[Any, tuple[Any, ...]]:
+    """What results are like: the class they stand in (None for a single tensor), and the dtype of each or None."""
+    if isinstance(result, (tuple, list)):
+        return type(result), tuple(getattr(value, "dtype", None) for value in result)
+    return None, (getattr(result, "dtype", None),)
+
+
+def _narrow(value: Any, container: Any, dtypes: tuple[Any, ...]) -> Any:
+    parts = value if isinstance(value, (tuple, list)) else (value,)
+    made = [p if p is None or p.dtype == dtype else p.astype(dtype) for p, dtype in zip(parts, dtypes)]
+    if container is None:
+        return made[0]
+    return container(*made) if hasattr(container, "_fields") else container(made)
+
+
+def _widen(value: Any) -> Any:
+    if isinstance(value, ExTensor):
+        return value.astype(float32) if value.dtype in HALF else value
+    return [_widen(v) for v in value] if type(value) is list else value
+
+
+register_classes(ExTensor, Node, (Op, Backward, Undifferentiated), PACKAGE)
