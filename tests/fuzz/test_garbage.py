@@ -7,7 +7,6 @@ one or two arguments spoiled, which get past the first checks.
 
 from __future__ import annotations
 
-import inspect
 import os
 import random
 import zlib
@@ -16,14 +15,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from garbage import anything
+from fuzz_calls import Arguments, from_scratch, samples, spoiled, told
 from public_functions import public_functions
-from sample_calls import OF_FUNCTIONS, WITHOUT_ARGUMENTS, as_tensors, ones_like
+from sample_calls import OF_FUNCTIONS, WITHOUT_ARGUMENTS
 
 import extensor as et
-from extensor.graph import Op
-from extensor.testing.registry import Draw
-from extensor.testing.samples import PAIRS
 
 CALLS = int(os.environ.get("EXTENSOR_FUZZ_CALLS", "300"))
 SEED = int(os.environ.get("EXTENSOR_FUZZ_SEED", "0"))
@@ -38,55 +34,10 @@ FUNCTIONS = {
     )
 }
 
-Arguments = tuple[list[Any], dict[str, Any]]
-
-
-def from_scratch(function: Callable[..., Any], rng: random.Random) -> Arguments:
-    """As many arguments as the function takes (their number is Python's business), all garbage."""
-    args, kwargs = [], {}
-    for p in inspect.signature(function).parameters.values():
-        if p.kind is p.VAR_POSITIONAL:
-            args += [anything(rng) for _ in range(rng.randrange(4))]
-        elif p.default is p.empty and p.kind is not p.KEYWORD_ONLY:
-            args.append(anything(rng))
-        elif p.default is p.empty or rng.random() < 0.4:
-            kwargs[p.name] = anything(rng)
-    return args, kwargs
-
-
-def samples(name: str) -> list[Arguments]:
-    """The sample calls of a function of the registry, or of its backward."""
-    forward = name.removesuffix("_backward")
-    if forward not in PAIRS:
-        return []
-    op: Op = getattr(et, forward)
-    found = []
-    for case in list(PAIRS[forward].cases(Draw(SEED)))[:12]:
-        args = [as_tensors(a) for a in case.args]
-        kwargs = {key: as_tensors(value) for key, value in case.kwargs.items()}
-        if forward != name:
-            output = op(*args, **kwargs)
-            positional, keywords = op.rule.arguments(op.rule.bind(tuple(args), kwargs), output)
-            args, kwargs = [ones_like(output), *positional], dict(keywords)
-        found.append((args, kwargs))
-    return found
-
-
-def spoiled(sample: Arguments, rng: random.Random) -> Arguments:
-    """A sample call with one or two of its arguments replaced."""
-    args, kwargs = list(sample[0]), dict(sample[1])
-    for _ in range(rng.choice([1, 1, 2])):
-        place = rng.randrange(len(args) + len(kwargs))
-        if place < len(args):
-            args[place] = anything(rng)
-        else:
-            kwargs[list(kwargs)[place - len(args)]] = anything(rng)
-    return args, kwargs
-
 
 def calls(name: str, function: Callable[..., Any]) -> Iterator[Arguments]:
     rng = random.Random(zlib.crc32(f"{name} {SEED}".encode()))
-    good = samples(name.rpartition(".")[2])
+    good = samples(name.rpartition(".")[2], SEED)
     for i in range(CALLS):
         yield spoiled(rng.choice(good), rng) if good and i % 2 else from_scratch(function, rng)
 
@@ -98,13 +49,6 @@ def contents(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return None if value.dtype.hasobject else value.tobytes()
     return [contents(v) for v in value] if isinstance(value, (list, tuple)) else None
-
-
-def brief(value: Any) -> str:
-    try:
-        return " ".join(repr(value).split())
-    except RuntimeError:
-        return f"<{type(value).__name__}>"
 
 
 def broken_promise(function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> str | None:
@@ -128,7 +72,6 @@ def test_only_documented_exceptions(name: str, function: Callable[..., Any]) -> 
     for args, kwargs in calls(name, function):
         problem = broken_promise(function, args, kwargs)
         if problem:
-            told = [*map(brief, args), *(f"{key}={brief(value)}" for key, value in kwargs.items())]
-            broken.setdefault(problem, f"{name}({', '.join(told)})")
+            broken.setdefault(problem, told(name, (args, kwargs)))
     if broken:
         pytest.fail("\n".join(f"{call}\n    {problem}" for problem, call in broken.items()), pytrace=False)
