@@ -80,7 +80,8 @@ class ExTensor(TensorBase):
     @property
     def grad(self) -> ExTensor | None:
         """The gradient that ``backward()`` accumulated here, or None."""
-        return self._grad
+        grad = self._grad  # half precision accumulates in float32
+        return grad if grad is None or grad.dtype == self.dtype else grad.astype(self.dtype)
 
     @grad.setter
     def grad(self, value: ExTensor | None) -> None:

@@ -162,3 +162,25 @@ def test_a_parameter_replaced_between_forward_and_backward_is_noticed():
     w.assign([3.0, 4.0])
     with pytest.raises(RuntimeError, match=r"\[backward\] a parameter of shape \(2,\) was replaced"):
         loss.backward()
+
+
+@pytest.mark.parametrize("dtype", [et.float16, et.bfloat16])
+def test_half_precision_gradients_accumulate_in_float32(dtype):
+    x = et.tensor([1.0], dtype=dtype, requires_grad=True)
+    for _ in range(3000):
+        x.backward(et.ones(1, dtype=dtype))
+    assert x.grad.dtype == dtype
+    assert x.grad.item() == np.asarray(3000.0).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [et.float16, et.bfloat16])
+def test_half_precision_gradients_that_meet_are_rounded_once(dtype):
+    def many(v):  # the values are rounded on the way, the ones that arrive at v are not
+        return sum([v] * 4097, start=v * 0).sum()
+
+    x = et.tensor([1.0], dtype=dtype, requires_grad=True)
+    many(x).backward()  # at a leaf
+    inner = et.grad(lambda v: many(v * 1.0))(x.detach())  # at a node
+    for found in (x.grad, inner, et.grad(many)(x.detach())):
+        assert found.dtype == dtype
+        assert found.item() == np.asarray(4097.0).astype(dtype)

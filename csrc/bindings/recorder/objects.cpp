@@ -52,17 +52,10 @@ int tensor_clear(PyObject* object) {
   return 0;
 }
 
-void tensor_dealloc(PyObject* object) {
-  PyObject_GC_UnTrack(object);
-  Py_TRASHCAN_BEGIN(object, tensor_dealloc)  // a chain of 100,000 operations is freed without recursion
-  PyTypeObject* type = Py_TYPE(object);
-  if (reinterpret_cast<Tensor*>(object)->weakrefs != nullptr) PyObject_ClearWeakRefs(object);
-  tensor_clear(object);
-  Py_CLEAR(reinterpret_cast<Tensor*>(object)->array);
-  type->tp_free(object);
-  Py_DECREF(type);
-  Py_TRASHCAN_END
-}
+// Tensors that are gone, for the next ones: most live for one expression.
+constexpr int max_spare = 64;
+PyObject* spare[max_spare];
+int spare_count = 0;
 
 Tensor* as_tensor(PyObject* object) { return reinterpret_cast<Tensor*>(object); }
 PyArrayObject* array_of(PyObject* object) { return reinterpret_cast<PyArrayObject*>(as_tensor(object)->array); }
@@ -114,6 +107,23 @@ PyMemberDef tensor_members[] = {
     {"_requires_grad", T_BOOL, offsetof(Tensor, requires_grad), 0, nullptr},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(Tensor, weakrefs), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
+
+}  // namespace
+
+void tensor_dealloc(PyObject* object) {
+  PyObject_GC_UnTrack(object);
+  Py_TRASHCAN_BEGIN(object, tensor_dealloc)  // a chain of 100,000 operations is freed without recursion
+  PyTypeObject* type = Py_TYPE(object);
+  if (as_tensor(object)->weakrefs != nullptr) PyObject_ClearWeakRefs(object);
+  tensor_clear(object);
+  Py_CLEAR(as_tensor(object)->array);
+  if (type == tensor_type && spare_count < max_spare) spare[spare_count++] = object;
+  else type->tp_free(object);
+  Py_DECREF(type);
+  Py_TRASHCAN_END
+}
+
+namespace {
 
 PyType_Slot tensor_slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(tensor_new)},
@@ -186,6 +196,8 @@ int node_clear(PyObject* object) {
   return 0;
 }
 
+}  // namespace
+
 void node_dealloc(PyObject* object) {
   PyObject_GC_UnTrack(object);
   Py_TRASHCAN_BEGIN(object, node_dealloc)
@@ -196,6 +208,8 @@ void node_dealloc(PyObject* object) {
   Py_DECREF(type);
   Py_TRASHCAN_END
 }
+
+namespace {
 
 PyMemberDef node_members[] = {
     {"op", T_OBJECT, offsetof(Node, op), 0, nullptr},
@@ -230,11 +244,16 @@ PyType_Spec node_spec = {"extensor._native.NodeBase", sizeof(Node), 0,
                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, node_slots};
 
 PyObject* make_tensor(PyObject* array, bool requires_grad, PyObject* node) {
-  auto* self = reinterpret_cast<Tensor*>(tensor_type->tp_alloc(tensor_type, 0));
+  const bool reused = spare_count > 0;
+  auto* self = as_tensor(reused ? PyObject_Init(spare[--spare_count], tensor_type) : tensor_type->tp_alloc(tensor_type, 0));
   if (self == nullptr) {
     Py_DECREF(array);
     Py_XDECREF(node);
     return nullptr;
+  }
+  if (reused) {
+    self->weakrefs = nullptr;
+    PyObject_GC_Track(self);
   }
   self->array = array;
   self->grad = Py_NewRef(Py_None);

@@ -65,6 +65,10 @@ inline bool is_tensor(PyObject* object) {
   return Py_TYPE(object) == tensor_type || PyType_IsSubtype(Py_TYPE(object), tensor_base);
 }
 
+// How the objects of these classes and of Python classes without fields of their own go.
+void tensor_dealloc(PyObject* object);
+void node_dealloc(PyObject* object);
+
 // A tensor of an array and a node (or nullptr), which it takes over.
 PyObject* make_tensor(PyObject* array, bool requires_grad, PyObject* node);
 

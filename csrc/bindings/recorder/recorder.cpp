@@ -24,7 +24,10 @@ PyObject* register_classes(PyObject*, PyObject* args) {
   Py_XSETREF(tensor_type, reinterpret_cast<PyTypeObject*>(Py_NewRef(tensor)));
   Py_XSETREF(node_type, reinterpret_cast<PyTypeObject*>(Py_NewRef(node)));
   Py_XSETREF(package_path, Py_NewRef(path));
-  // A class made in Python does not inherit the fast calling convention (before Python 3.12).
+  // Classes made in Python without fields of their own need none of Python's general clearing.
+  tensor_type->tp_dealloc = tensor_dealloc;
+  node_type->tp_dealloc = node_dealloc;
+  // Nor does such a class inherit the fast calling convention (before Python 3.12).
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ops); ++i) {
     auto* type = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(ops, i));
     type->tp_vectorcall_offset = offsetof(Op, vectorcall);

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import FLOATING
+from ..dtypes import FLOATING, HALF, float32
 from ..errors import GraphError
-from ..graph import Branch, Node, set_recording
+from ..graph import Branch, Node, exchange_recording
 from ..tensor import ExTensor
 
 __all__ = ["Walk", "backpropagate", "check_grad_output", "outside", "walks"]
@@ -40,16 +40,24 @@ def backpropagate(
         create_graph: record the walk itself, so that its results can be differentiated.
     """
     walk = walks.kind(targets, retain_graph, create_graph)
-    with set_recording(create_graph):
+    before = exchange_recording(create_graph)
+    try:
         for output, grad in zip(outputs, grad_outputs):
             if output._requires_grad:
                 walk.add(output if output._node is None else output._node, grad)
         walk.run()
-        if targets is None:
-            for leaf, grad in walk.leaves.values():
-                leaf._grad = grad if leaf._grad is None else leaf._grad + grad
-            return []
-    return [walk.found.get(id(target)) for target in targets]
+        if targets is not None:
+            return [walk.rounded(id(target), walk.found.get(id(target))) for target in targets]
+        for leaf, grad in walk.leaves.values():
+            leaf._grad = grad if leaf._grad is None else _widened(leaf._grad) + _widened(grad)
+        return []
+    finally:
+        exchange_recording(before)
+
+
+def _widened(grad: ExTensor) -> ExTensor:
+    """A gradient that others are added to: half precision adds up in float32, and ``.grad`` rounds once."""
+    return grad.astype(float32) if grad.dtype in HALF else grad
 
 
 class Walk:
@@ -59,6 +67,9 @@ class Walk:
         self.pending: dict[Any, Any] = {}  # node -> gradient that has arrived so far
         self.queue: list[tuple[int, Any]] = []
         self.leaves: dict[int, tuple[ExTensor, ExTensor]] = {}
+        self.halves: dict[
+            Any, Any
+        ] = {}  # node or id of a leaf -> the dtype of a sum that is kept in float32 meanwhile
         self.found: dict[int, ExTensor] = {}
         self.targets = None if targets is None else {id(t) for t in targets}
         # Nothing recorded before the first target can lead to one.
@@ -74,23 +85,36 @@ class Walk:
             key = id(edge)
             if self.targets is not None:
                 if key in self.targets:
-                    self.found[key] = self.plus(self.found[key], grad) if key in self.found else grad
+                    self.found[key] = self.joined(key, self.found[key], grad) if key in self.found else grad
             else:
                 before = self.leaves.get(key)
-                self.leaves[key] = (edge, grad if before is None else self.plus(before[1], grad))
+                self.leaves[key] = (edge, grad if before is None else self.joined(key, before[1], grad))
             return
         before = self.pending.get(edge)
         if before is not None:
-            self.pending[edge] = self.plus(before, grad)
+            self.pending[edge] = self.joined(edge, before, grad)
             return
         sequence = edge.sequence
         if sequence >= self.oldest:
             self.pending[edge] = grad
             heappush(self.queue, (-sequence, edge))
 
+    def joined(self, key: Any, before: ExTensor, grad: ExTensor) -> ExTensor:
+        """Two gradients that meet; half precision adds up in float32 until the sum is complete."""
+        if grad.dtype in HALF:
+            self.halves[key] = grad.dtype
+            grad = self.cast(grad, float32)
+            before = self.cast(before, float32) if before.dtype in HALF else before
+        return self.plus(before, grad)
+
     def plus(self, a: ExTensor, b: ExTensor) -> ExTensor:
-        """Two gradients that meet."""
+        """The sum of two gradients."""
         return a + b
+
+    def rounded(self, key: Any, grad: Any) -> Any:
+        """A sum that is complete, in the dtype of what was added."""
+        dtype = self.halves.pop(key, None)
+        return grad if dtype is None else self.cast(grad, dtype)
 
     def run(self) -> None:
         queue, pending, targets, retain = self.queue, self.pending, self.targets, self.retain
@@ -98,6 +122,8 @@ class Walk:
         while queue:
             node = heappop(queue)[1]
             grad = pending.pop(node)
+            if self.halves:
+                grad = self.rounded(node, grad)
             if targets is not None and id(node) in targets:
                 self.found[id(node)] = grad
                 continue

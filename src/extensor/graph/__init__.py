@@ -14,6 +14,7 @@ from .plans import clear_plans, plan_counts, run_bodies
 from .state import (
     exchange_mode,
     exchange_observer,
+    exchange_recording,
     get_observer,
     is_recording,
     next_sequence,
@@ -24,6 +25,6 @@ from .state import (
 
 __all__ = [
     "Backward", "Branch", "Node", "Op", "Undifferentiated", "attach", "backward_of", "caller", "clear_plans", "differentiable",
-    "exchange_mode", "exchange_observer", "get_observer", "is_our_file", "is_recording", "next_sequence", "no_grad", "observe", "plan_counts",
+    "exchange_mode", "exchange_observer", "exchange_recording", "get_observer", "is_our_file", "is_recording", "next_sequence", "no_grad", "observe", "plan_counts",
     "run_bodies", "set_recording", "undifferentiated",
 ]  # fmt: skip

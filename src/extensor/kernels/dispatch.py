@@ -98,8 +98,13 @@ def _register(reference: Callable[..., Any], exact: bool) -> Kernel:
 def _unwrap(value: Any) -> Any:
     if isinstance(value, ExTensor):
         return value._data
-    if type(value) is list or (type(value) is tuple and any(isinstance(v, ExTensor) for v in value)):
-        return type(value)(_unwrap(v) for v in value)
+    if type(value) is list:
+        try:
+            return [v._data for v in value]  # tensors alone, as an optimiser has them
+        except AttributeError:
+            return [_unwrap(v) for v in value]
+    if type(value) is tuple and any(isinstance(v, ExTensor) for v in value):
+        return tuple(_unwrap(v) for v in value)
     return value
 
 

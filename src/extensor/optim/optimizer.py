@@ -124,7 +124,7 @@ class Optimizer:
         if not moving:
             return
         rate = not_negative(type(self).__name__, "lr", lr)
-        grads: Any = [p._grad for p in moving]
+        grads: Any = [p.grad for p in moving]
         states = list(map(self.state.get, moving))
         with no_grad():
             new, after = type(self)._rule(list(moving), grads, states, lr=rate, **options)

@@ -1,0 +1,173 @@
+"""Plans repeat what a body decided: for calls of its kind alone, as long as the body stays, within bounds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import extensor as et
+from extensor import kernels
+from extensor.graph import clear_plans, plan_counts, run_bodies
+
+pytest.importorskip("extensor._native", reason="without the native core there are no plans")
+
+X = et.tensor([[1.0, -2.0, 0.5], [3.0, 0.25, -1.0]])
+TEN = {
+    "softmax": (X,),
+    "relu": (X,),
+    "sum": (X, 1),
+    "matmul": (X, X.T),
+    "reshape": (X, (3, 2)),
+    "add": (X, 1.5),
+    "mean_squared_error": (X, X * 2.0),
+    "tanh_backward": (X, X),
+    "layer_norm": (X, 3),
+    "argmax": (X, 1),
+}
+
+
+@pytest.mark.parametrize("way", ["another function", "other code"])
+@pytest.mark.parametrize("name", TEN)
+def test_an_edited_body_is_what_runs(name: str, way: str) -> None:
+    op, args = getattr(et, name), TEN[name]
+    before = op.fn, op.fn.__code__
+    for _ in range(3):
+        usual = op(*args)
+
+    def edited(*args, **kwargs):
+        return marked
+
+    marked = et.tensor([42.0])
+    try:
+        if way == "another function":
+            op.fn = edited
+        else:
+            op.fn.__code__ = _answers_42.__code__
+        for _ in range(3):
+            assert op(*args).tolist() == [42.0]
+    finally:
+        op.fn = before[0]
+        op.fn.__code__ = before[1]
+    for _ in range(3):
+        assert op(*args).tolist() == usual.tolist()
+
+
+def _answers_42(*args, **kwargs):
+    import extensor
+
+    return extensor.tensor([42.0])
+
+
+def test_an_edited_body_of_kernels_is_what_runs() -> None:
+    """Twice the logits: the edit that once was ignored from the second call on."""
+    usual = et.softmax(X)
+
+    def doubled(x, axis=-1):
+        return kernels.softmax(kernels.multiply(x, 2.0), 1)
+
+    body, et.softmax.fn = et.softmax.fn, doubled
+    try:
+        found = [et.softmax(X).tolist() for _ in range(3)]
+    finally:
+        et.softmax.fn = body
+    assert found == [et.softmax(X * 2.0).tolist()] * 3
+    assert found[0] != usual.tolist()
+
+
+def test_hits_are_counted() -> None:
+    clear_plans()
+    for _ in range(5):
+        et.exp(X)
+    counts = plan_counts()
+    assert (counts["misses"], counts["hits"], counts["kept"]) == (1, 4, 1)
+    with run_bodies():
+        et.exp(X)
+    assert plan_counts() == counts
+
+
+def test_many_shapes_are_forgotten_in_turn() -> None:
+    clear_plans()
+    for n in range(20_000):
+        assert et.negate(et.zeros(n % 10_000)).shape == (n % 10_000,)
+    assert plan_counts()["kept"] <= 8192
+
+
+def test_a_body_that_looks_at_elements_has_no_plan() -> None:
+    clear_plans()
+    for _ in range(3):
+        et.sort_backward(et.ones(3), X[0])
+    assert plan_counts()["bodies"] <= plan_counts()["kept"]
+    labels = et.tensor([0, 1])
+    for _ in range(3):
+        et.cross_entropy(X, labels)
+    for _ in range(2):  # same kind of call, another answer of the guard
+        with pytest.raises(
+            ValueError, match=r"^\[cross_entropy\] targets must be labels from 0 to 2, got 3 at index \(1,\)"
+        ):
+            et.cross_entropy(X, et.tensor([0, 3]))
+
+
+def test_one_tensor_twice_is_another_kind_than_two() -> None:
+    other = X + 1.0
+    for _ in range(2):
+        assert (X * X).tolist() == (X.numpy() ** 2).tolist()
+        assert (X * other).tolist() == (X.numpy() * other.numpy()).tolist()
+        assert (X * X.detach()).tolist() == (X.numpy() ** 2).tolist()
+
+
+def test_tensors_of_one_array_keep_their_own_histories() -> None:
+    x = et.tensor([2.0, 3.0], requires_grad=True)
+    for _ in range(3):
+        y = et.tensor([1.0, 1.0], requires_grad=True)
+        alias = et.ExTensor(x._array, True)
+        (x * alias + y).sum().backward()
+        assert (x.grad.tolist(), alias.grad.tolist()) == ([2.0, 3.0], [2.0, 3.0])
+        x.grad = None
+
+
+def test_a_number_is_an_operand_and_not_a_constant() -> None:
+    for number in (0.5, 2.0, -1.0, float("nan"), 1e300):
+        with np.errstate(over="ignore"):
+            expected = X.numpy() * np.float32(number)
+        np.testing.assert_array_equal((X * number).numpy(), expected)
+    y = et.tensor([1.0, 4.0], requires_grad=True)
+    for number in (0.5, 3.0):
+        et.divide(y, number).sum().backward()
+        np.testing.assert_allclose(y.grad.numpy(), 1 / number)
+        y.grad = None
+
+
+def test_the_shape_of_a_masked_selection_is_its_own() -> None:
+    x = et.tensor([1.0, -2.0, 3.0], requires_grad=True)
+    for mask, shape in ([True, False, True], (2,)), ([False, False, True], (1,)), ([True, True, True], (3,)):
+        picked = x[et.tensor(mask)]
+        assert picked.shape == picked._node.shape == shape
+        picked.sum().backward()
+        assert x.grad.tolist() == [float(m) for m in mask]
+        x.grad = None
+
+
+def test_plans_can_be_left_out() -> None:
+    code = "import extensor as et; from extensor.graph import plan_counts; x = et.ones(3); [et.exp(x) for _ in range(3)]; print(plan_counts())"
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "EXTENSOR_PLANS": "0"},
+    )
+    assert "'hits': 0" in run.stdout
+    assert "'kept': 0" in run.stdout
+
+
+def test_a_field_of_a_tensor_cannot_be_taken_away() -> None:
+    x = et.ones(3)
+    with pytest.raises(TypeError, match=r"^\[tensor\] _array must be a NumPy array"):
+        del x._array
+    with pytest.raises(TypeError, match=r"^\[tensor\] _array must be a NumPy array, got list"):
+        x._array = [1.0]
+    assert (x + 1).tolist() == [2.0, 2.0, 2.0]
