@@ -144,7 +144,7 @@ def main(other: str, wanted: list[str], rounds: int = 30) -> None:
         )
         for name, python in pythons.items()
     }
-    names = [json.loads(server.stdout.readline()) for server in servers.values()][0]
+    names, _ = (json.loads(server.stdout.readline()) for server in servers.values())
     best = {name: dict.fromkeys(servers, math.inf) for name in names}
     for _ in range(rounds):
         for i, name in enumerate(names):

@@ -88,6 +88,8 @@ class OpBase:
     fn: Any
     planned: bool
     is_backward = False
+    native_backward: Any
+    takes_needs: bool
     numbers = 0
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

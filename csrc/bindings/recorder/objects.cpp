@@ -11,6 +11,7 @@ PyTypeObject* tensor_type = nullptr;
 PyTypeObject* tensor_base = nullptr;
 PyTypeObject* node_type = nullptr;
 PyTypeObject* node_base = nullptr;
+PyTypeObject* op_base = nullptr;
 PyObject* package_path = nullptr;
 long long last_sequence = 0;
 __thread ThreadState state;

@@ -36,6 +36,8 @@ struct Op {
   PyObject* dict;
   PyObject* weakrefs;
   PyObject* fn;              // the readable body
+  PyObject* backward;        // called with what a node saved, it returns a gradient for each edge; nullptr: Python asks the rule
+  char takes_needs;          // whether it is told which gradients are wanted
   char planned;              // whether its decisions may be repeated
   char is_backward;          // where it is recorded, Python evaluates its formula
   unsigned long long numbers;  // bit i: a float at position i is an operand, handed to a kernel unread
@@ -45,6 +47,7 @@ extern PyTypeObject* tensor_type;  // ExTensor, once registered
 extern PyTypeObject* tensor_base;
 extern PyTypeObject* node_type;  // extensor.graph.Node, once registered
 extern PyTypeObject* node_base;
+extern PyTypeObject* op_base;
 extern PyObject* package_path;  // frames below it are not the user's
 extern long long last_sequence;
 
@@ -75,7 +78,8 @@ PyObject* make_tensor(PyObject* array, bool requires_grad, PyObject* node);
 // A node of the given class; borrows all.
 Node* make_node(PyTypeObject* type, PyObject* op, PyObject* edges, PyObject* saved, PyObject* options);
 
-// Adds the functions of the plans to the module. False with a Python error set on failure.
+// Add functions to the module. False with a Python error set on failure.
 bool bind_plans(PyObject* module);
+bool bind_walk(PyObject* module);
 
 }  // namespace extensor::recorder

@@ -160,6 +160,7 @@ int op_traverse(PyObject* object, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(object));
   Py_VISIT(self->dict);
   Py_VISIT(self->fn);
+  Py_VISIT(self->backward);
   return 0;
 }
 
@@ -168,6 +169,7 @@ int op_clear(PyObject* object) {
   self->planned = 0;
   Py_CLEAR(self->dict);
   Py_CLEAR(self->fn);
+  Py_CLEAR(self->backward);
   return 0;
 }
 
@@ -219,6 +221,8 @@ PyMethodDef op_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 PyMemberDef op_members[] = {
+    {"native_backward", T_OBJECT_EX, offsetof(Op, backward), 0, nullptr},
+    {"takes_needs", T_BOOL, offsetof(Op, takes_needs), 0, nullptr},
     {"is_backward", T_BOOL, offsetof(Op, is_backward), 0, nullptr},
     {"numbers", T_ULONGLONG, offsetof(Op, numbers), 0, nullptr},
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Op, vectorcall), READONLY, nullptr},

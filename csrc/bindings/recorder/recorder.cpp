@@ -69,14 +69,14 @@ PyMethodDef functions[] = {
 // Adds the classes and functions of the recorder to the module. False with a Python error set on failure.
 bool bind_recorder(PyObject* module) {
   using namespace recorder;
-  if (!bind_plans(module)) return false;
+  if (!bind_plans(module) || !bind_walk(module)) return false;
   tensor_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&tensor_spec));
   node_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&node_spec));
-  PyObject* op_base = PyType_FromSpec(&op_spec);
+  op_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&op_spec));
   if (tensor_base == nullptr || node_base == nullptr || op_base == nullptr) return false;
   return PyModule_AddObjectRef(module, "TensorBase", reinterpret_cast<PyObject*>(tensor_base)) == 0 &&
          PyModule_AddObjectRef(module, "NodeBase", reinterpret_cast<PyObject*>(node_base)) == 0 &&
-         PyModule_AddObjectRef(module, "OpBase", op_base) == 0 && PyModule_AddFunctions(module, functions) == 0;
+         PyModule_AddObjectRef(module, "OpBase", reinterpret_cast<PyObject*>(op_base)) == 0 && PyModule_AddFunctions(module, functions) == 0;
 }
 
 }  // namespace extensor

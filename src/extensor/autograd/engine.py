@@ -2,6 +2,9 @@
 
 Nodes are visited in the reverse order of their recording, so a node is reached only after everything that
 used its result. The walk is a loop, not a recursion, and lets go of what a node saved as soon as it is done.
+
+:class:`Walk` is the definition. A walk that nobody watches and that is not recorded takes the same steps natively
+(csrc/bindings/recorder/walk.cpp); a test holds the two to the same bits.
 """
 
 from __future__ import annotations
@@ -16,7 +19,14 @@ import numpy as np
 from ..dtypes import FLOATING, HALF, float32
 from ..errors import GraphError
 from ..graph import Branch, Node, exchange_recording
+from ..ops.arithmetic import add
+from ..ops.casting import astype
 from ..tensor import ExTensor
+
+try:
+    from .._native import set_walk_helpers, walk_back
+except ModuleNotFoundError:
+    walk_back = None  # type: ignore[assignment]
 
 __all__ = ["Walk", "backpropagate", "check_grad_output", "outside", "walks"]
 
@@ -39,9 +49,12 @@ def backpropagate(
         retain_graph: keep what the nodes saved, for another walk.
         create_graph: record the walk itself, so that its results can be differentiated.
     """
-    walk = walks.kind(targets, retain_graph, create_graph)
     before = exchange_recording(create_graph)
     try:
+        if walk_back is not None and walks.kind is Walk and not create_graph:
+            wanted = None if targets is None else list(targets)
+            return walk_back(list(outputs), list(grad_outputs), wanted, retain_graph)
+        walk = walks.kind(targets, retain_graph, create_graph)
         for output, grad in zip(outputs, grad_outputs):
             if output._requires_grad:
                 walk.add(output if output._node is None else output._node, grad)
@@ -132,18 +145,8 @@ class Walk:
                 continue
             if node.outputs is not None:
                 grad = _complete(grad, node)
-            edges, sequence = node.edges, node.sequence
-            if node.saved is None:
-                raise RuntimeError(
-                    f"[backward] the graph was already freed at {node.op.__name__}; "
-                    "pass retain_graph=True to the first backward"
-                )
-            for edge in edges:
-                if type(edge) is not Node and getattr(edge, "_replaced", 0) > sequence:
-                    raise RuntimeError(
-                        f"[backward] a parameter of shape {edge.shape} was replaced after {node.op.__name__} used it; "
-                        "call optimizer.step() after backward(), not before"
-                    )
+            edges = node.edges
+            check_usable(node)
             if targets is not None:
                 edges = tuple(e if self._leads_somewhere(e) else None for e in edges)
             needs = None if None not in edges else tuple(e is not None for e in edges)
@@ -196,15 +199,8 @@ class Walk:
         return [ExTensor(v._array, True, node) if i in outputs else v for i, v in enumerate(node.saved)]
 
     def _hand_on(self, node: Node, edges: Sequence[Any], grads: Sequence[Any]) -> None:
-        if len(grads) != len(edges):
-            raise ValueError(
-                f"[{backward_name(node)}] returned {len(grads)} gradients for {len(edges)} inputs of {node.op.__name__}"
-            )
+        check_gradients(node, edges, grads)
         add, casts = self.add, node.casts
-        if node.shapes is not None:
-            for i, (edge, grad) in enumerate(zip(edges, grads)):
-                if edge is not None:
-                    _check_custom(node, i, grad)
         for i, edge in enumerate(edges):
             grad = grads[i]
             if edge is None or grad is None:
@@ -216,6 +212,40 @@ class Walk:
     def cast(self, grad: ExTensor, dtype: Any) -> ExTensor:
         """A gradient in the dtype of the input it belongs to."""
         return grad.astype(dtype)
+
+
+def check_usable(node: Node) -> None:
+    """What the node saved must still be there, and parameters must still be those that it used."""
+    if node.saved is None:
+        raise RuntimeError(
+            f"[backward] the graph was already freed at {node.op.__name__}; pass retain_graph=True to the first backward"
+        )
+    for edge in node.edges:
+        if type(edge) is not Node and getattr(edge, "_replaced", 0) > node.sequence:
+            raise RuntimeError(
+                f"[backward] a parameter of shape {edge.shape} was replaced after {node.op.__name__} used it; "
+                "call optimizer.step() after backward(), not before"
+            )
+
+
+def check_gradients(node: Node, edges: Sequence[Any], grads: Sequence[Any]) -> None:
+    """One gradient for each edge; those of a user's pair are looked at."""
+    if len(grads) != len(edges):
+        raise ValueError(
+            f"[{backward_name(node)}] returned {len(grads)} gradients for {len(edges)} inputs of {node.op.__name__}"
+        )
+    if node.shapes is not None:
+        for i, (edge, grad) in enumerate(zip(edges, grads)):
+            if edge is not None:
+                _check_custom(node, i, grad)
+
+
+def _asked_of_rule(node: Node, grad: Any, needs: tuple[bool, ...] | None) -> Sequence[Any]:
+    """For the native walk: the gradients of a node whose backward it does not call itself."""
+    grads = node.op.rule.gradients(grad, node.saved, node.options, needs)
+    edges = node.edges if needs is None else [e if need else None for e, need in zip(node.edges, needs)]
+    check_gradients(node, edges, grads)
+    return grads
 
 
 class _Walks(threading.local):
@@ -316,3 +346,7 @@ def outside(outputs: Sequence[ExTensor], since: int) -> list[Any]:
         else:
             stack.extend(reversed(edge.edges))
     return list(found.values())
+
+
+if walk_back is not None:
+    set_walk_helpers(add, astype, float32, _complete, _asked_of_rule, check_usable)

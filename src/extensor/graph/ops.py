@@ -47,8 +47,15 @@ class Op(OpBase):
                     f"[{self.__name__}] has no gradient: define {self.__name__}_backward beside it "
                     f"or pass backward= to @differentiable"
                 )
-            self._rule = _custom_rule(self, beside)
-        return self._rule
+            self.set_rule(_custom_rule(self, beside))
+        return self._rule  # type: ignore[return-value]
+
+    def set_rule(self, rule: Rule) -> None:
+        """Say what the gradient of this op is."""
+        self._rule = rule
+        self.takes_needs = rule.takes_needs
+        if rule.mirrored is None and not rule.is_custom:
+            self.native_backward = rule.backward  # what it returns needs no second look
 
     @property
     def backward(self) -> Callable[..., Any]:
@@ -202,7 +209,7 @@ def differentiable(
     def decorate(fn: F) -> F:
         op = Op(fn, numbers)
         if backward is not None:
-            op._rule = _custom_rule(op, backward, wrt, each)
+            op.set_rule(_custom_rule(op, backward, wrt, each))
         return op  # type: ignore[return-value]
 
     return decorate if function is None else decorate(function)
@@ -266,7 +273,7 @@ def backward_of(
         if not isinstance(forward, Op):
             raise TypeError(f"[backward_of] {forward} is not an op; put @differentiable above it")
         made: Any = Backward(fn, formula, guarded, numbers)
-        forward._rule = Rule(forward.fn, made, is_custom=forward.is_custom, **rule)
+        forward.set_rule(Rule(forward.fn, made, is_custom=forward.is_custom, **rule))
         return made
 
     return decorate
