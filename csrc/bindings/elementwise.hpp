@@ -6,8 +6,8 @@
 
 namespace extensor {
 
-// Runs a kernel on arrays (and Python numbers) of any layout that broadcast: a new array, a tuple of them if
-// there are several outputs, or NotImplemented for what is not covered.
-PyObject* run_elementwise(const ElementwiseKernel& kernel, PyObject* const* inputs, const double* scalars);
+// Runs a kernel on arrays (and Python numbers) of any layout that broadcast: a new array, a tuple of them if there are several
+// outputs, or NotImplemented for what is not covered.
+Ref<> elementwise(const ElementwiseKernel& kernel, PyObject* const* inputs, const double* scalars);
 
 }  // namespace extensor
