@@ -1,4 +1,5 @@
-// Reading the arguments of a kernel call.
+// Reading the arguments of a kernel call. A reader answers false, nullptr or -1 to what the reference kernel does not document,
+// and leaves no Python error behind.
 #pragma once
 
 #include "bindings/arrays.hpp"
@@ -12,6 +13,13 @@ inline PyArrayObject* as_array(PyObject* object) {
 
 // The dtypes these kernels compute in.
 inline bool is_float(DType dtype) { return dtype == DType::float32 || dtype == DType::float64; }
+inline bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
+
+// run(T()) for the T of float32 or float64.
+template <class Run>
+auto with_type(DType dtype, const Run& run) {
+  return dtype == DType::float32 ? run(float()) : run(double());
+}
 
 inline int64_t product_of(const npy_intp* lengths, int count) {
   int64_t product = 1;
@@ -19,46 +27,80 @@ inline int64_t product_of(const npy_intp* lengths, int count) {
   return product;
 }
 
-// The array itself or a C-contiguous copy, as a new reference. The copy is ours if it can be: NumPy's would take its memory
-// from the system, page by page.
-inline PyArrayObject* dense(PyObject* object) {
-  PyArrayObject* array = reinterpret_cast<PyArrayObject*>(object);
-  if (!PyArray_IS_C_CONTIGUOUS(array) && can_copy_densely(array)) return dense_copy(array);
-  return reinterpret_cast<PyArrayObject*>(PyArray_FromArray(array, nullptr, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED));
+inline bool has_shape(PyArrayObject* array, int ndim, const npy_intp* shape) {
+  return PyArray_NDIM(array) == ndim && PyArray_CompareLists(PyArray_DIMS(array), shape, ndim);
+}
+
+// The elements of an array; nullptr if there is none.
+template <class T>
+T* data_of(PyArrayObject* array) {
+  return array == nullptr ? nullptr : static_cast<T*>(PyArray_DATA(array));
+}
+
+// The array itself or a C-contiguous copy. The copy is ours if it can be: NumPy's would take its memory from the system, page
+// by page.
+inline Array dense(PyArrayObject* array) {
+  if (PyArray_IS_C_CONTIGUOUS(array) && PyArray_ISALIGNED(array)) return shared(array);
+  if (can_copy(array)) return copy_of(array);
+  return owned(reinterpret_cast<PyArrayObject*>(PyArray_FromArray(array, nullptr, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED)));
+}
+
+// A Python number, neither a bool nor one of NumPy's.
+inline bool read_number(PyObject* object, double& number) {
+  if (PyFloat_CheckExact(object)) {
+    number = PyFloat_AS_DOUBLE(object);
+    return true;
+  }
+  if (!PyLong_CheckExact(object)) return false;
+  number = PyLong_AsDouble(object);
+  if (number != -1.0 || !PyErr_Occurred()) return true;
+  PyErr_Clear();
+  return false;
+}
+
+inline bool read_flag(PyObject* object, bool& flag) {
+  flag = object == Py_True;
+  return PyBool_Check(object);
+}
+
+// Whether it is this text.
+inline bool is_text(PyObject* object, const char* text) {
+  return PyUnicode_Check(object) && PyUnicode_CompareWithASCIIString(object, text) == 0;
 }
 
 // A whole number between 0 and `end` - 1; -1 for anything else.
-inline long read_axis(PyObject* object, int end) {
-  const long axis = PyLong_Check(object) ? PyLong_AsLong(object) : -1;
-  if (axis == -1 && PyErr_Occurred()) PyErr_Clear();
-  return axis >= 0 && axis < end ? axis : -1;
+inline int64_t read_below(PyObject* object, int64_t end) {
+  if (!PyLong_CheckExact(object)) return -1;
+  int overflow;
+  const long long number = PyLong_AsLongLongAndOverflow(object, &overflow);
+  return overflow == 0 && number >= 0 && number < end ? number : -1;
 }
 
 // An axis of `ndim`, counted from the front; -1 for anything else.
-inline long read_axis_from_either_end(PyObject* object, int ndim) {
+inline int read_axis(PyObject* object, int ndim) { return int(read_below(object, ndim)); }
+
+// An axis of `ndim`, counted from either end; -1 for anything else.
+inline int read_axis_from_either_end(PyObject* object, int ndim) {
   if (!PyLong_CheckExact(object)) return -1;
   int overflow;
   const long axis = PyLong_AsLongAndOverflow(object, &overflow);
   if (overflow != 0 || axis < -ndim || axis >= ndim) return -1;
-  return axis < 0 ? axis + ndim : axis;
+  return int(axis < 0 ? axis + ndim : axis);
 }
 
-// The lengths of a tuple of whole numbers. False for anything else.
+// The lengths of a tuple of whole numbers.
 inline bool read_shape(PyObject* tuple, int& ndim, npy_intp* shape) {
   if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) > NPY_MAXDIMS) return false;
   ndim = int(PyTuple_GET_SIZE(tuple));
   for (int axis = 0; axis < ndim; ++axis) {
-    shape[axis] = PyLong_AsSsize_t(PyTuple_GET_ITEM(tuple, axis));
-    if (shape[axis] < 0) {
-      PyErr_Clear();
-      return false;
-    }
+    shape[axis] = npy_intp(read_below(PyTuple_GET_ITEM(tuple, axis), NPY_MAX_INTP));
+    if (shape[axis] < 0) return false;
   }
   return true;
 }
 
-// Whether two shapes are stretched to that of `whole`, by the rules of broadcasting.
-inline bool stretch_to(int ndim_a, const npy_intp* a, int ndim_b, const npy_intp* b, PyArrayObject* whole) {
+// Whether two shapes broadcast to that of `whole`.
+inline bool broadcast_to(int ndim_a, const npy_intp* a, int ndim_b, const npy_intp* b, PyArrayObject* whole) {
   const int ndim = PyArray_NDIM(whole);
   if (ndim_a > ndim || ndim_b > ndim || (ndim_a < ndim && ndim_b < ndim)) return false;
   for (int axis = 0; axis < ndim; ++axis) {
@@ -73,8 +115,7 @@ inline bool stretch_to(int ndim_a, const npy_intp* a, int ndim_b, const npy_intp
 // One whole number for both directions, or one for each.
 inline bool read_pair(PyObject* object, int64_t* pair) {
   if (PyLong_CheckExact(object)) {
-    pair[0] = pair[1] = PyLong_AsSsize_t(object);
-    if (pair[0] < 0) PyErr_Clear();
+    pair[0] = pair[1] = read_below(object, NPY_MAX_INTP);
     return pair[0] >= 0;
   }
   int count;
@@ -84,39 +125,20 @@ inline bool read_pair(PyObject* object, int64_t* pair) {
   return true;
 }
 
-// A tuple of `count` bools, such as which gradients are wanted. False for anything else.
+// A tuple of `count` bools, such as which gradients are wanted.
 inline bool read_flags(PyObject* tuple, bool* flags, Py_ssize_t count) {
   if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) != count) return false;
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    if (!PyBool_Check(PyTuple_GET_ITEM(tuple, i))) return false;
-    flags[i] = PyTuple_GET_ITEM(tuple, i) == Py_True;
-  }
+  for (Py_ssize_t i = 0; i < count; ++i)
+    if (!read_flag(PyTuple_GET_ITEM(tuple, i), flags[i])) return false;
   return true;
-}
-
-// The tuple of gradient(0) and gradient(1), which are new references; nullptr or NotImplemented as soon as one of them is.
-template <class Gradient>
-PyObject* pair_of_gradients(const Gradient& gradient) {
-  PyObject* grads[2] = {nullptr, nullptr};
-  for (int i = 0; i < 2; ++i) {
-    grads[i] = gradient(i);
-    if (grads[i] != nullptr && grads[i] != Py_NotImplemented) continue;
-    if (i == 1) Py_DECREF(grads[0]);
-    return grads[i];
-  }
-  PyObject* pair = PyTuple_Pack(2, grads[0], grads[1]);
-  Py_DECREF(grads[0]);
-  Py_DECREF(grads[1]);
-  return pair;
 }
 
 enum class LossReduction { mean, sum, none, other };
 
 inline LossReduction read_reduction(PyObject* text) {
-  if (!PyUnicode_Check(text)) return LossReduction::other;
-  if (PyUnicode_CompareWithASCIIString(text, "mean") == 0) return LossReduction::mean;
-  if (PyUnicode_CompareWithASCIIString(text, "sum") == 0) return LossReduction::sum;
-  return PyUnicode_CompareWithASCIIString(text, "none") == 0 ? LossReduction::none : LossReduction::other;
+  if (is_text(text, "mean")) return LossReduction::mean;
+  if (is_text(text, "sum")) return LossReduction::sum;
+  return is_text(text, "none") ? LossReduction::none : LossReduction::other;
 }
 
 }  // namespace extensor

@@ -1,9 +1,12 @@
 #define EXTENSOR_IMPORTS_NUMPY
 #include "bindings/arrays.hpp"
 
+#include <chrono>
 #include <cstring>
-#include <new>
+#include <thread>
 
+#include "bindings/exceptions.hpp"
+#include "core/allocation_failure.hpp"
 #include "core/memory.hpp"
 #include "kernels/copy/copy.hpp"
 
@@ -72,65 +75,18 @@ size_t byte_count(DType dtype, int ndim, const npy_intp* shape) {
   return overflows ? SIZE_MAX : bytes;
 }
 
-}  // namespace
-
-bool import_numpy() {
-  if (_import_array() < 0) return false;
-  buffer_type = make_buffer_type();
-  if (buffer_type == nullptr) return false;
-  const struct { DType dtype; int number; } known[] = {
-      {DType::boolean, NPY_BOOL},   {DType::int8, NPY_INT8},      {DType::int16, NPY_INT16},   {DType::int32, NPY_INT32},
-      {DType::int64, NPY_INT64},    {DType::uint8, NPY_UINT8},    {DType::uint16, NPY_UINT16}, {DType::uint32, NPY_UINT32},
-      {DType::uint64, NPY_UINT64},  {DType::float16, NPY_HALF},   {DType::float32, NPY_FLOAT}, {DType::float64, NPY_DOUBLE}};
-  for (auto [dtype, number] : known) descriptors[static_cast<int>(dtype)] = PyArray_DescrFromType(number);
-
-  PyObject* module = PyImport_ImportModule("ml_dtypes");
-  if (module == nullptr) return false;
-  PyObject* type = PyObject_GetAttrString(module, "bfloat16");
-  Py_DECREF(module);
-  if (type == nullptr) return false;
-  PyArray_Descr* descriptor = nullptr;
-  const bool converted = PyArray_DescrConverter(type, &descriptor) == NPY_SUCCEED;
-  Py_DECREF(type);
-  if (!converted) return false;
-  bfloat16_number = descriptor->type_num;
-  descriptors[static_cast<int>(DType::bfloat16)] = descriptor;
-  return true;
-}
-
-DType dtype_of(PyArrayObject* array) { return dtype_of_number(PyArray_TYPE(array)); }
-
-DType dtype_of(PyArray_Descr* descriptor) { return PyArray_ISNBO(descriptor->byteorder) ? dtype_of_number(descriptor->type_num) : DType::other; }
-
-PyArray_Descr* descriptor_of(DType dtype) { return descriptors[static_cast<int>(dtype)]; }
-
-PyArrayObject* new_array_with_strides(DType dtype, int ndim, const npy_intp* shape, const npy_intp* strides) {
-  PyArray_Descr* descriptor = descriptor_of(dtype);
-  const size_t bytes = byte_count(dtype, ndim, shape);
-  npy_intp* dims = const_cast<npy_intp*>(shape);
-  npy_intp* steps = const_cast<npy_intp*>(strides);
-  Py_INCREF(descriptor);  // PyArray_NewFromDescr steals it
-  if (bytes < pooled_bytes) {
-    // NumPy takes strides only together with memory; a small array of unusual layout is made C-contiguous
-    // and then given its strides, which cover the same bytes.
-    PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descriptor, ndim, dims, nullptr, nullptr, 0, nullptr);
-    if (array != nullptr && strides != nullptr) {
-      PyArrayObject* typed = reinterpret_cast<PyArrayObject*>(array);
-      std::memcpy(PyArray_STRIDES(typed), strides, sizeof(npy_intp) * static_cast<size_t>(ndim));
-      PyArray_UpdateFlags(typed, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS);
-    }
-    return reinterpret_cast<PyArrayObject*>(array);
-  }
+PyArrayObject* new_pooled_array(PyArray_Descr* descriptor, size_t bytes, int ndim, const npy_intp* shape, const npy_intp* strides) {
   void* data = acquire_buffer(bytes);
-  BufferObject* buffer = data == nullptr ? nullptr : PyObject_New(BufferObject, buffer_type);
+  if (data == nullptr) return reinterpret_cast<PyArrayObject*>(PyErr_NoMemory());
+  BufferObject* buffer = PyObject_New(BufferObject, buffer_type);
   if (buffer == nullptr) {
-    if (data != nullptr) recycle_buffer(data, bytes);
-    Py_DECREF(descriptor);
-    return reinterpret_cast<PyArrayObject*>(PyErr_NoMemory());
+    recycle_buffer(data, bytes);
+    return nullptr;
   }
   buffer->data = data;
   buffer->bytes = bytes;
-  PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descriptor, ndim, dims, steps, data, NPY_ARRAY_WRITEABLE, nullptr);
+  Py_INCREF(descriptor);  // PyArray_NewFromDescr steals it
+  PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descriptor, ndim, shape, strides, data, NPY_ARRAY_WRITEABLE, nullptr);
   if (array == nullptr) {
     Py_DECREF(buffer);
     return nullptr;
@@ -143,38 +99,96 @@ PyArrayObject* new_array_with_strides(DType dtype, int ndim, const npy_intp* sha
   return typed;
 }
 
-PyArrayObject* new_array(DType dtype, int ndim, const npy_intp* shape) {
-  return new_array_with_strides(dtype, ndim, shape, nullptr);
+}  // namespace
+
+void import_numpy() {
+  if (_import_array() < 0) throw PythonError();
+  buffer_type = make_buffer_type();
+  if (buffer_type == nullptr) throw PythonError();
+  const struct { DType dtype; int number; } known[] = {
+      {DType::boolean, NPY_BOOL},   {DType::int8, NPY_INT8},      {DType::int16, NPY_INT16},   {DType::int32, NPY_INT32},
+      {DType::int64, NPY_INT64},    {DType::uint8, NPY_UINT8},    {DType::uint16, NPY_UINT16}, {DType::uint32, NPY_UINT32},
+      {DType::uint64, NPY_UINT64},  {DType::float16, NPY_HALF},   {DType::float32, NPY_FLOAT}, {DType::float64, NPY_DOUBLE}};
+  for (auto [dtype, number] : known) descriptors[static_cast<int>(dtype)] = PyArray_DescrFromType(number);
+
+  const Ref<> module = owned(PyImport_ImportModule("ml_dtypes"));
+  const Ref<> type = owned(PyObject_GetAttrString(module, "bfloat16"));
+  PyArray_Descr* descriptor = nullptr;
+  if (PyArray_DescrConverter(type, &descriptor) != NPY_SUCCEED) throw PythonError();
+  bfloat16_number = descriptor->type_num;
+  descriptors[static_cast<int>(DType::bfloat16)] = descriptor;
 }
 
-bool can_copy_densely(PyArrayObject* array) {
+DType dtype_of(PyArrayObject* array) { return dtype_of_number(PyArray_TYPE(array)); }
+
+DType dtype_of(PyArray_Descr* descriptor) { return PyArray_ISNBO(descriptor->byteorder) ? dtype_of_number(descriptor->type_num) : DType::other; }
+
+PyArray_Descr* descriptor_of(DType dtype) { return descriptors[static_cast<int>(dtype)]; }
+
+PyArrayObject* new_array(DType dtype, int ndim, const npy_intp* shape, const npy_intp* strides) {
+  const size_t bytes = byte_count(dtype, ndim, shape);
+  PyArray_Descr* descriptor = descriptor_of(dtype);
+  if (bytes >= pooled_bytes) return new_pooled_array(descriptor, bytes, ndim, shape, strides);
+  if (allocation_fails()) return reinterpret_cast<PyArrayObject*>(PyErr_NoMemory());
+  Py_INCREF(descriptor);  // PyArray_NewFromDescr steals it
+  PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descriptor, ndim, shape, nullptr, nullptr, 0, nullptr);
+  if (array != nullptr && strides != nullptr) {
+    // NumPy takes strides only together with memory; a small array of unusual layout is made C-contiguous
+    // and then given its strides, which cover the same bytes.
+    PyArrayObject* typed = reinterpret_cast<PyArrayObject*>(array);
+    std::memcpy(PyArray_STRIDES(typed), strides, sizeof(npy_intp) * static_cast<size_t>(ndim));
+    PyArray_UpdateFlags(typed, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS);
+  }
+  return reinterpret_cast<PyArrayObject*>(array);
+}
+
+Array view_of(PyArrayObject* array, int ndim, const npy_intp* shape, const npy_intp* strides, char* data, int flags) {
+  PyArray_Descr* descriptor = PyArray_DESCR(array);
+  Py_INCREF(descriptor);  // which the new array takes over
+  PyObject* made = PyArray_NewFromDescr(&PyArray_Type, descriptor, ndim, shape, strides, data, flags, nullptr);
+  Array view = owned(reinterpret_cast<PyArrayObject*>(made));
+  if (PyArray_SetBaseObject(view, Py_NewRef(reinterpret_cast<PyObject*>(array))) < 0) throw PythonError();
+  return view;
+}
+
+bool can_copy(PyArrayObject* array) {
   if (dtype_of(array) == DType::other || !is_readable(array) || PyArray_NDIM(array) > 32) return false;
   for (int axis = 0; axis < PyArray_NDIM(array); ++axis)
     if (PyArray_STRIDE(array, axis) % PyArray_ITEMSIZE(array) != 0) return false;
   return true;
 }
 
-PyArrayObject* dense_copy(PyArrayObject* array) {
+Array copy_of(PyArrayObject* array) {
   const int ndim = PyArray_NDIM(array);
   int64_t shape[32], strides[32];
   for (int axis = 0; axis < ndim; ++axis) shape[axis] = PyArray_DIM(array, axis), strides[axis] = PyArray_STRIDE(array, axis);
-  PyArrayObject* out = new_array(dtype_of(array), ndim, PyArray_DIMS(array));
-  if (out != nullptr && PyArray_SIZE(out) > 0) {
+  Array out = make_array(dtype_of(array), ndim, PyArray_DIMS(array));
+  if (PyArray_SIZE(out) > 0) {
     MaybeReleaseGil unlocked(double(PyArray_NBYTES(out)) * 0.1);
     copy_to_dense(ndim, shape, strides, size_t(PyArray_ITEMSIZE(array)), PyArray_DATA(array), PyArray_DATA(out));
   }
   return out;
 }
 
+void MaybeReleaseGil::take_back_gil(PyThreadState* state) {
+#ifdef __GLIBCXX__
+  try {
+    PyEval_RestoreThread(state);
+  } catch (const abi::__forced_unwind&) {
+    // Before Python 3.14 it ends the thread by an exception that must not leave this handler, nor pass the references that
+    // the thread holds: so wait until the process is over, as later versions do.
+    for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+  }
+#else
+  PyEval_RestoreThread(state);
+#endif
+}
+
 namespace {
 
 PyObject* call_guarded(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const NativeKernel* kernel = kernel_context<NativeKernel>(self);
-  try {
-    return kernel->function(kernel->self, args, count);
-  } catch (const std::bad_alloc&) {
-    return PyErr_NoMemory();
-  }
+  return guarded([&] { return kernel->function(kernel->self, args, count); });
 }
 
 }  // namespace
@@ -189,12 +203,10 @@ void add_kernel(PyObject* dict, const char* name, KernelFunction function, const
   // Kernels live as long as the process, and so do their definitions.
   PyMethodDef* definition = new PyMethodDef{name, nullptr, METH_FASTCALL, nullptr};
   definition->ml_meth = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_guarded));
-  PyObject* inner = context == nullptr ? nullptr : PyCapsule_New(const_cast<void*>(context), nullptr, nullptr);
-  PyObject* self = PyCapsule_New(new NativeKernel{function, inner}, nullptr, nullptr);
-  PyObject* callable = self == nullptr ? nullptr : PyCFunction_New(definition, self);
-  Py_XDECREF(self);
-  if (callable != nullptr) PyDict_SetItemString(dict, name, callable);
-  Py_XDECREF(callable);
+  PyObject* inner = context == nullptr ? nullptr : owned(PyCapsule_New(const_cast<void*>(context), nullptr, nullptr)).release();
+  const Ref<> self = owned(PyCapsule_New(new NativeKernel{function, inner}, nullptr, nullptr));
+  const Ref<> callable = owned(PyCFunction_New(definition, self));
+  if (PyDict_SetItemString(dict, name, callable) < 0) throw PythonError();
 }
 
 }  // namespace extensor

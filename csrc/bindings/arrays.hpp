@@ -11,12 +11,15 @@
 #endif
 #include <numpy/arrayobject.h>
 
+#include "bindings/ref.hpp"
 #include "core/dtype.hpp"
 
 namespace extensor {
 
-// Called once when the module is imported. False with a Python error set if NumPy cannot be loaded.
-bool import_numpy();
+using Array = Ref<PyArrayObject>;
+
+// Called once when the module is imported.
+void import_numpy();
 
 // The dtype of an array in native byte order, DType::other for what no kernel takes.
 DType dtype_of(PyArrayObject* array);
@@ -28,24 +31,29 @@ PyArray_Descr* descriptor_of(DType dtype);
 // True if kernels may read the array as it lies: aligned, native byte order.
 inline bool is_readable(PyArrayObject* array) { return PyArray_ISALIGNED(array) && PyArray_ISNOTSWAPPED(array); }
 
-// A new C-contiguous array, contents undefined; from 64 KiB on its memory comes from the buffer pool.
-// nullptr with a Python error set when memory is out.
-PyArrayObject* new_array(DType dtype, int ndim, const npy_intp* shape);
+// A new array, contents undefined; from 64 KiB on its memory comes from the buffer pool. C-contiguous, or with strides of the
+// caller's choice, which must cover exactly the bytes of a dense array. nullptr with a Python error set when memory is out.
+PyArrayObject* new_array(DType dtype, int ndim, const npy_intp* shape, const npy_intp* strides = nullptr);
 
-// The same with strides of the caller's choice; they must cover exactly the bytes of a dense array.
-PyArrayObject* new_array_with_strides(DType dtype, int ndim, const npy_intp* shape, const npy_intp* strides);
+// The same for bindings: PythonError when memory is out.
+inline Array make_array(DType dtype, int ndim, const npy_intp* shape, const npy_intp* strides = nullptr) {
+  return owned(new_array(dtype, ndim, shape, strides));
+}
 
-// Whether dense_copy can read the array.
-bool can_copy_densely(PyArrayObject* array);
+// A view of an array's memory, which it keeps alive, from `data` on.
+Array view_of(PyArrayObject* array, int ndim, const npy_intp* shape, const npy_intp* strides, char* data, int flags);
 
-// A C-contiguous copy in a new array. nullptr with a Python error set when memory is out.
-PyArrayObject* dense_copy(PyArrayObject* array);
+// Whether copy_of can read the array.
+bool can_copy(PyArrayObject* array);
+
+// A C-contiguous copy in a new array.
+Array copy_of(PyArrayObject* array);
 
 // A new reference to NotImplemented: "not covered here, ask the reference kernel".
 inline PyObject* not_covered() { return Py_NewRef(Py_NotImplemented); }
 
-// Adds `function` to the dict of kernels under `name`. The function's self is a capsule that holds
-// `context`; read it with kernel_context.
+// Adds `function` to the dict of kernels under `name`. What it throws becomes a Python error (exceptions.hpp). The function's self
+// is a capsule that holds `context`; read it with kernel_context. PythonError when memory is out.
 using KernelFunction = PyObject* (*)(PyObject* self, PyObject* const* args, Py_ssize_t count);
 
 // What stands behind a function that add_kernel made, for callers that catch C++ exceptions themselves; nullptr for others.
@@ -66,12 +74,14 @@ class MaybeReleaseGil {
  public:
   explicit MaybeReleaseGil(double work_ns) : state_(work_ns > 20e3 ? PyEval_SaveThread() : nullptr) {}
   ~MaybeReleaseGil() {
-    if (state_ != nullptr) PyEval_RestoreThread(state_);
+    if (state_ != nullptr) take_back_gil(state_);
   }
   MaybeReleaseGil(const MaybeReleaseGil&) = delete;
   MaybeReleaseGil& operator=(const MaybeReleaseGil&) = delete;
 
  private:
+  // An interpreter that is going away does not give its lock back to a daemon thread: that thread waits for the end.
+  static void take_back_gil(PyThreadState* state);
   PyThreadState* state_;
 };
 

@@ -24,19 +24,14 @@ std::vector<int64_t> offsets_of(PyArrayObject* lengths, int ndim, const npy_intp
 }
 
 // An array of matrices with dense rows, wherever they lie.
-struct Operand {
-  PyArrayObject* array = nullptr;
+struct MatrixArray {
+  Array array;
   std::vector<int64_t> offsets;
   int64_t row = 0;
 
-  Operand() = default;
-  Operand(const Operand&) = delete;
-  Operand& operator=(const Operand&) = delete;
-  ~Operand() { Py_XDECREF(array); }
-
-  // Takes over a reference; false if the rows are not dense.
-  bool hold(PyArrayObject* owned) {
-    Py_XSETREF(array, owned);
+  // False if the rows are not dense.
+  bool hold(Array given) {
+    array = std::move(given);
     const int ndim = PyArray_NDIM(array);
     const npy_intp size = PyArray_ITEMSIZE(array);
     npy_intp strides[NPY_MAXDIMS];
@@ -58,7 +53,7 @@ struct Operand {
 
 // What both directions share: q, k and v with the same leading axes, and the mask by its strides.
 struct AttentionOperands {
-  Operand of[4];  // q, k, v, g
+  MatrixArray of[4];  // q, k, v, g
   std::vector<int64_t> mask_offsets;
   DType dtype = DType::other;
   int ndim = 0;
@@ -83,21 +78,12 @@ bool take(AttentionOperands& operands, int index, PyObject* argument) {
   if (index == 0) operands.dtype = dtype_of(array), operands.ndim = PyArray_NDIM(array);
   if (!is_float(operands.dtype) || dtype_of(array) != operands.dtype || operands.ndim < 2) return false;
   if (index > 0 && !same_leading_axes(array, operands.of[0].array)) return false;
-  Py_INCREF(array);
-  if (!operands.of[index].hold(array)) {
-    PyArrayObject* copy = dense(argument);
-    if (copy == nullptr) {
-      PyErr_Clear();
-      return false;
-    }
-    operands.of[index].hold(copy);
-  }
-  return true;
+  return operands.of[index].hold(shared(array)) || operands.of[index].hold(dense(array));
 }
 
 // A new array of `shape` whose axes lie in memory in the order of those of `like`, if its rows stay dense: where a head was
 // taken out of wider rows, the result lies in rows of that kind, and joining the heads again costs nothing.
-PyArrayObject* new_array_like(DType dtype, int ndim, const npy_intp* shape, PyArrayObject* like) {
+Array make_array_like(DType dtype, int ndim, const npy_intp* shape, PyArrayObject* like) {
   int order[NPY_MAXDIMS];
   for (int i = 0; i < ndim; ++i) order[i] = i;
   for (int i = 1; i < ndim - 1; ++i)  // the last axis stays the last
@@ -105,7 +91,7 @@ PyArrayObject* new_array_like(DType dtype, int ndim, const npy_intp* shape, PyAr
       std::swap(order[j - 1], order[j]);
   npy_intp strides[NPY_MAXDIMS], step = npy_intp(item_size(dtype));
   for (int i = ndim - 1; i >= 0; --i) strides[order[i]] = step, step *= shape[order[i]];
-  return new_array_with_strides(dtype, ndim, shape, strides);
+  return make_array(dtype, ndim, shape, strides);
 }
 
 // Where the rows of the mask of each batch element begin, and the strides inside. False for masks of another kind.
@@ -120,9 +106,10 @@ bool read_mask(PyObject* argument, AttentionOperands& operands, Attention<T>& at
   npy_intp strides[NPY_MAXDIMS] = {};
   const int missing = operands.ndim - PyArray_NDIM(mask);
   for (int axis = missing; axis < operands.ndim; ++axis) {
-    const npy_intp stride = PyArray_STRIDE(mask, axis - missing);
-    if (stride % size != 0) return false;
-    strides[axis] = PyArray_DIM(mask, axis - missing) == 1 ? 0 : stride / size;
+    const npy_intp stride = PyArray_STRIDE(mask, axis - missing), length = PyArray_DIM(mask, axis - missing);
+    const npy_intp whole = axis == operands.ndim - 1 ? attention.keys : PyArray_DIM(operands.of[0].array, axis);
+    if (stride % size != 0 || (length != 1 && length != whole)) return false;
+    strides[axis] = length == 1 ? 0 : stride / size;
   }
   operands.mask_offsets = offsets_of(operands.of[0].array, operands.ndim, strides);
   attention.mask_offsets = operands.mask_offsets.data();
@@ -132,38 +119,35 @@ bool read_mask(PyObject* argument, AttentionOperands& operands, Attention<T>& at
   return true;
 }
 
+// options: mask, causal, scale
 template <class T>
-bool read_attention(AttentionOperands& operands, PyObject* mask, PyObject* causal, PyObject* scale, Attention<T>& attention) {
-  const double factor = PyFloat_AsDouble(scale);
-  if (PyErr_Occurred()) {
-    PyErr_Clear();
-    return false;
-  }
+bool read_attention(AttentionOperands& operands, PyObject* const* options, Attention<T>& attention) {
+  bool causal;
+  double factor;
+  if (!read_flag(options[1], causal) || !read_number(options[2], factor)) return false;
+  if (operands.length(1, 1) != operands.length(0, 1) || operands.length(2, 2) != operands.length(1, 2)) return false;
   attention = {product_of(PyArray_DIMS(operands.of[0].array), operands.ndim - 2), operands.length(0, 2),
                operands.length(1, 2), operands.length(0, 1), operands.length(2, 1), operands.matrices<T>(0),
-               operands.matrices<T>(1), operands.matrices<T>(2), nullptr, nullptr, nullptr, 0, 0, causal == Py_True, factor};
-  return read_mask(mask, operands, attention);
+               operands.matrices<T>(1), operands.matrices<T>(2), nullptr, nullptr, nullptr, 0, 0, causal, factor};
+  return read_mask(options[0], operands, attention);
 }
 
 template <class T>
 PyObject* run_forward(AttentionOperands& operands, PyObject* const* args) {
   Attention<T> attention;
-  if (!read_attention(operands, args[3], args[4], args[5], attention)) return not_covered();
+  if (!read_attention(operands, args + 3, attention)) return not_covered();
   npy_intp shape[NPY_MAXDIMS];
   for (int axis = 0; axis < operands.ndim; ++axis) shape[axis] = PyArray_DIM(operands.of[0].array, axis);
   shape[operands.ndim - 1] = attention.values;
-  Operand out;
-  PyArrayObject* array = new_array_like(operands.dtype, operands.ndim, shape, operands.of[0].array);
-  if (array == nullptr) return nullptr;
-  out.hold(array);
+  MatrixArray out;
+  out.hold(make_array_like(operands.dtype, operands.ndim, shape, operands.of[0].array));
   bool finite;
   {
     MaybeReleaseGil unlocked(attention_ns(attention));
     finite = attention_functions<T>().forward(attention, out.matrices<T>());
   }
   // What is hidden must not count even if it is inf or nan: the reference sees to that.
-  if (!finite) return not_covered();
-  return Py_NewRef(reinterpret_cast<PyObject*>(array));
+  return finite ? out.array.release() : not_covered();
 }
 
 // q, k, v, mask, causal, scale
@@ -178,14 +162,14 @@ PyObject* call_attention(PyObject*, PyObject* const* args, Py_ssize_t count) {
 template <class T>
 PyObject* run_backward(AttentionOperands& operands, PyObject* const* args) {
   Attention<T> attention;
-  if (!read_attention(operands, args[4], args[5], args[6], attention)) return not_covered();
-  Operand grads[3];
+  bool needs[4];
+  if (!read_attention(operands, args + 4, attention) || !read_flags(args[7], needs, 4) || needs[3] ||
+      operands.length(3, 2) != attention.queries || operands.length(3, 1) != attention.values)
+    return not_covered();
+  MatrixArray grads[3];
   for (int i = 0; i < 3; ++i) {
-    if (PyTuple_GET_ITEM(args[7], i) != Py_True) continue;
     PyArrayObject* like = operands.of[i].array;
-    PyArrayObject* grad = new_array_like(operands.dtype, operands.ndim, PyArray_DIMS(like), like);
-    if (grad == nullptr) return nullptr;
-    grads[i].hold(grad);
+    if (needs[i]) grads[i].hold(make_array_like(operands.dtype, operands.ndim, PyArray_DIMS(like), like));
   }
   bool finite;
   {
@@ -196,15 +180,14 @@ PyObject* run_backward(AttentionOperands& operands, PyObject* const* args) {
     finite = attention_functions<T>().backward(attention, operands.matrices<T>(3), to[0], to[1], to[2]);
   }
   if (!finite) return not_covered();
-  const auto given = [&](int i) { return grads[i].array == nullptr ? Py_None : reinterpret_cast<PyObject*>(grads[i].array); };
-  return PyTuple_Pack(4, given(0), given(1), given(2), Py_None);
+  Array found[] = {std::move(grads[0].array), std::move(grads[1].array), std::move(grads[2].array), Array()};
+  return tuple_of(found);
 }
 
 // g, q, k, v, mask, causal, scale, needs; the gradient of the mask is left to the reference
 PyObject* call_attention_backward(PyObject*, PyObject* const* args, Py_ssize_t count) {
   AttentionOperands operands;
-  if (count != 8 || !PyTuple_Check(args[7]) || PyTuple_GET_SIZE(args[7]) != 4 || PyTuple_GET_ITEM(args[7], 3) == Py_True)
-    return not_covered();
+  if (count != 8) return not_covered();
   for (int i = 0; i < 4; ++i)
     if (!take(operands, i, args[i == 3 ? 0 : i + 1])) return not_covered();
   return operands.dtype == DType::float32 ? run_backward<float>(operands, args) : run_backward<double>(operands, args);
@@ -217,7 +200,7 @@ struct PackedRows {
 
   // False for anything that cannot be such rows.
   bool read(PyArrayObject* x, PyObject* count) {
-    const long given = PyArray_NDIM(x) == 3 ? read_axis(count, int(PyArray_DIM(x, 2)) + 1) : -1;
+    const int64_t given = PyArray_NDIM(x) == 3 ? read_below(count, PyArray_DIM(x, 2) + 1) : -1;
     if (given < 1 || PyArray_SIZE(x) == 0 || PyArray_DIM(x, 2) % (3 * given) != 0) return false;
     batch = PyArray_DIM(x, 0), length = PyArray_DIM(x, 1), heads = given, features = PyArray_DIM(x, 2) / (3 * given);
     for (int64_t i = 0; i < batch * heads; ++i) {
@@ -250,23 +233,20 @@ PyObject* call_self_attention(PyObject* self, PyObject* const* args, Py_ssize_t 
   const DType dtype = dtype_of(x);
   PackedRows rows;
   Operands<2> operands;
-  if (!rows.read(x, args[count - 2]) || !operands.take(0, args[back], dtype) || (back && !operands.take(1, args[0], dtype))) return not_covered();
+  bool causal;
+  if (!rows.read(x, args[count - 2]) || !read_flag(args[count - 1], causal) || !operands.take(0, args[back], dtype) || (back && !operands.take(1, args[0], dtype))) return not_covered();
   const npy_intp shape[] = {rows.batch, rows.length, rows.heads * rows.features};
-  if (back && (operands.array(1) == nullptr || PyArray_NDIM(operands.array(1)) != 3 || !PyArray_CompareLists(PyArray_DIMS(operands.array(1)), shape, 3)))
-    return not_covered();
-  PyArrayObject* out = back ? new_array(dtype, 3, PyArray_DIMS(x)) : new_array(dtype, 3, shape);
-  if (out == nullptr) return nullptr;
+  if (back && (operands.array(1) == nullptr || !has_shape(operands.array(1), 3, shape))) return not_covered();
+  Array out = make_array(dtype, 3, back ? PyArray_DIMS(x) : shape);
   const auto run = [&](auto zero) {
     using T = decltype(zero);
-    const Attention<T> attention = rows.attention(operands.data<T>(0), args[count - 1] == Py_True);
+    const Attention<T> attention = rows.attention(operands.data<T>(0), causal);
     T* const to = data_of<T>(out);
     MaybeReleaseGil unlocked((back ? 3 : 1) * attention_ns(attention));
     if (!back) return attention_functions<T>().forward(attention, rows.all(to));
     return attention_functions<T>().backward(attention, rows.all(operands.data<T>(1)), rows.part(to, 0), rows.part(to, 1), rows.part(to, 2));
   };
-  if (dtype == DType::float32 ? run(0.0f) : run(0.0)) return reinterpret_cast<PyObject*>(out);
-  Py_DECREF(out);
-  return not_covered();
+  return with_type(dtype, run) ? out.release() : not_covered();
 }
 
 constexpr bool forwards = false, backwards = true;

@@ -23,9 +23,9 @@ PyObject* call_astype(PyObject*, PyObject* const* args, Py_ssize_t count) {
     strides[axis] = step;
     step *= PyArray_DIM(given, axis);
   }
-  PyArrayObject* x = reversed ? reinterpret_cast<PyArrayObject*>(Py_NewRef(args[0])) : dense(args[0]);
-  PyArrayObject* out = x == nullptr ? nullptr : new_array_with_strides(to, ndim, PyArray_DIMS(x), reversed ? strides : nullptr);
-  if (out != nullptr && PyArray_SIZE(out) > 0) {
+  const Array x = reversed ? shared(given) : dense(given);
+  Array out = make_array(to, ndim, PyArray_DIMS(x), reversed ? strides : nullptr);
+  if (PyArray_SIZE(out) > 0) {
     constexpr int64_t block = 1024;
     constexpr double element_ns = 0.1;
     const int64_t n = PyArray_SIZE(x);
@@ -35,8 +35,7 @@ PyObject* call_astype(PyObject*, PyObject* const* args, Py_ssize_t count) {
       convert(PyArray_BYTES(x) + first * int64_t(item_size(from)), PyArray_BYTES(out) + first * int64_t(item_size(to)), last - first);
     });
   }
-  Py_XDECREF(x);
-  return reinterpret_cast<PyObject*>(out);
+  return out.release();
 }
 
 }  // namespace

@@ -4,15 +4,16 @@
 #include <cmath>
 #include <cstring>
 
-#include "bindings/arguments.hpp"
+#include "bindings/exceptions.hpp"
+#include "bindings/operands.hpp"
 #include "bindings/reduce.hpp"
 #include "kernels/elementwise/elementwise.hpp"
 
 namespace extensor {
 namespace {
 
-// The inputs of one call, looked at: arrays of one dtype, and Python numbers, which are weak.
-class Operands {
+// One call of a kernel: inputs of one dtype in any layout that broadcasts, and Python numbers, which are weak.
+class ElementwiseCall {
  public:
   // False if the kernels do not cover these.
   bool read(const ElementwiseKernel& kernel, PyObject* const* args) {
@@ -42,7 +43,8 @@ class Operands {
     return !(half && wide_ != 0 && (kernel.mask_output || kernel.mask_inputs != 0));
   }
 
-  PyObject* run(const ElementwiseKernel& general, const double* scalars) {
+  // One array, a tuple if there are several outputs, or NotImplemented.
+  Ref<> run(const ElementwiseKernel& general, const double* scalars) {
     const int last = general.inputs - 1;
     const ElementwiseKernel& kernel = last > 0 && arrays_[last] == nullptr ? with_last_number(general, numbers_[last]) : general;
     store_numbers(kernel.inputs);
@@ -52,18 +54,6 @@ class Operands {
   }
 
  private:
-  static bool read_number(PyObject* value, double& number) {
-    if (PyFloat_CheckExact(value)) {
-      number = PyFloat_AS_DOUBLE(value);
-      return true;
-    }
-    if (!PyLong_CheckExact(value)) return false;
-    number = PyLong_AsDouble(value);
-    if (number != -1.0 || !PyErr_Occurred()) return true;
-    PyErr_Clear();
-    return false;
-  }
-
   // Numbers are handed over in the computing type.
   void store_numbers(int inputs) {
     for (int i = 0; i < inputs; ++i) {
@@ -102,36 +92,25 @@ class Operands {
     return expected == PyArray_NBYTES(array);
   }
 
-  // One output per result, a tuple if there are several. Takes over the references.
-  static PyObject* pack(PyArrayObject* const* outputs, int count) {
-    if (count == 1) return reinterpret_cast<PyObject*>(outputs[0]);
-    PyObject* tuple = PyTuple_New(count);
-    for (int i = 0; i < count && tuple != nullptr; ++i) PyTuple_SET_ITEM(tuple, i, reinterpret_cast<PyObject*>(outputs[i]));
-    return tuple;
-  }
-
-  // New arrays for the results, and the addresses of their elements.
-  bool make_outputs(const ElementwiseKernel& kernel, int ndim, const npy_intp* shape, const npy_intp* strides,
-                    PyArrayObject** outputs, void** data) const {
-    const DType dtype = kernel.mask_output ? DType::boolean : dtype_;
-    for (int i = 0; i < kernel.outputs; ++i) {
-      outputs[i] = new_array_with_strides(dtype, ndim, shape, strides);
-      if (outputs[i] == nullptr) {
-        while (i > 0) Py_DECREF(outputs[--i]);
-        return false;
+  // New arrays for the results.
+  struct Outputs {
+    Outputs(const ElementwiseKernel& kernel, DType dtype, int ndim, const npy_intp* shape, const npy_intp* strides) : count(kernel.outputs) {
+      for (int i = 0; i < count; ++i) {
+        arrays[i] = make_array(kernel.mask_output ? DType::boolean : dtype, ndim, shape, strides);
+        data[i] = PyArray_DATA(arrays[i]);
       }
-      data[i] = PyArray_DATA(outputs[i]);
     }
-    return true;
-  }
+    Ref<> release() { return owned(count == 1 ? arrays[0].release() : tuple_of(arrays, count)); }
 
-  PyObject* run_flat(const ElementwiseKernel& kernel, const double* scalars) {
+    int count;
+    Array arrays[max_elementwise_outputs];
+    void* data[max_elementwise_outputs];
+  };
+
+  Ref<> run_flat(const ElementwiseKernel& kernel, const double* scalars) {
     const bool usual = PyArray_IS_C_CONTIGUOUS(first_);
     if (!usual && kernel.mask_output) return run_broadcast(kernel, scalars);
-    PyArrayObject* outputs[max_elementwise_outputs];
-    void* out[max_elementwise_outputs];
-    const npy_intp* strides = usual ? nullptr : PyArray_STRIDES(first_);
-    if (!make_outputs(kernel, PyArray_NDIM(first_), PyArray_DIMS(first_), strides, outputs, out)) return nullptr;
+    Outputs outputs(kernel, dtype_, PyArray_NDIM(first_), PyArray_DIMS(first_), usual ? nullptr : PyArray_STRIDES(first_));
     const void* in[max_elementwise_inputs];
     bool is_scalar[max_elementwise_inputs];
     for (int i = 0; i < kernel.inputs; ++i) {
@@ -141,17 +120,17 @@ class Operands {
     const npy_intp size = PyArray_SIZE(first_);
     {
       MaybeReleaseGil release(static_cast<double>(size) * kernel.cost_ns);
-      run_elementwise_contiguous(kernel, dtype_, size, in, is_scalar, out, scalars, wide_);
+      run_elementwise_contiguous(kernel, dtype_, size, in, is_scalar, outputs.data, scalars, wide_);
     }
-    return pack(outputs, kernel.outputs);
+    return outputs.release();
   }
 
-  PyObject* run_broadcast(const ElementwiseKernel& kernel, const double* scalars) {
+  Ref<> run_broadcast(const ElementwiseKernel& kernel, const double* scalars) {
     int ndim = 0;
     for (int i = 0; i < kernel.inputs; ++i) {
       if (arrays_[i] != nullptr && PyArray_NDIM(arrays_[i]) > ndim) ndim = PyArray_NDIM(arrays_[i]);
     }
-    if (ndim > max_elementwise_dims) return not_covered();
+    if (ndim > max_elementwise_dims) return owned(not_covered());
     npy_intp shape[max_elementwise_dims];
     npy_intp strides[max_elementwise_inputs][max_elementwise_dims];
     for (int axis = 0; axis < ndim; ++axis) shape[axis] = 1;
@@ -160,7 +139,7 @@ class Operands {
       for (int axis = extra; axis < ndim; ++axis) {
         const npy_intp length = PyArray_DIM(arrays_[i], axis - extra);
         if (length == 1) continue;
-        if (shape[axis] != 1 && shape[axis] != length) return not_covered();
+        if (shape[axis] != 1 && shape[axis] != length) return owned(not_covered());
         shape[axis] = length;
       }
     }
@@ -171,9 +150,7 @@ class Operands {
         strides[i][axis] = moves ? PyArray_STRIDE(arrays_[i], axis - extra) : 0;
       }
     }
-    PyArrayObject* outputs[max_elementwise_outputs];
-    void* out[max_elementwise_outputs];
-    if (!make_outputs(kernel, ndim, shape, nullptr, outputs, out)) return nullptr;
+    Outputs outputs(kernel, dtype_, ndim, shape, nullptr);
     const void* in[max_elementwise_inputs];
     const int64_t* in_strides[max_elementwise_inputs];
     int64_t wide_shape[max_elementwise_dims], wide_strides[max_elementwise_inputs][max_elementwise_dims];
@@ -184,10 +161,10 @@ class Operands {
       for (int axis = 0; axis < ndim; ++axis) wide_strides[i][axis] = strides[i][axis];
     }
     {
-      MaybeReleaseGil release(static_cast<double>(PyArray_SIZE(outputs[0])) * kernel.cost_ns);
-      run_elementwise_strided(kernel, dtype_, ndim, wide_shape, in, in_strides, out, scalars, wide_);
+      MaybeReleaseGil release(static_cast<double>(PyArray_SIZE(outputs.arrays[0])) * kernel.cost_ns);
+      run_elementwise_strided(kernel, dtype_, ndim, wide_shape, in, in_strides, outputs.data, scalars, wide_);
     }
-    return pack(outputs, kernel.outputs);
+    return outputs.release();
   }
 
   PyArrayObject* arrays_[max_elementwise_inputs];
@@ -200,43 +177,22 @@ class Operands {
 // Static attributes are numbers; nan as a bound or a slope is left to the reference.
 bool read_attributes(PyObject* const* args, int count, double* scalars) {
   for (int i = 0; i < count; ++i) {
-    scalars[i] = PyFloat_CheckExact(args[i]) ? PyFloat_AS_DOUBLE(args[i]) : PyLong_Check(args[i]) ? PyLong_AsDouble(args[i]) : NAN;
-    if (std::isnan(scalars[i])) return false;
-    if (scalars[i] == -1.0 && PyErr_Occurred()) {
-      PyErr_Clear();
-      return false;
-    }
+    if (!read_number(args[i], scalars[i]) || std::isnan(scalars[i])) return false;
   }
   return true;
 }
 
 PyObject* run_kernel(const ElementwiseKernel& kernel, PyObject* const* inputs, PyObject* const* attributes) {
-  Operands operands;
+  ElementwiseCall call;
   double scalars[max_elementwise_scalars];
-  if (!operands.read(kernel, inputs) || !read_attributes(attributes, kernel.scalars, scalars)) return not_covered();
-  return operands.run(kernel, scalars);
+  if (!call.read(kernel, inputs) || !read_attributes(attributes, kernel.scalars, scalars)) return not_covered();
+  return call.run(kernel, scalars).release();
 }
 
 PyObject* call_elementwise(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const ElementwiseKernel& kernel = *kernel_context<ElementwiseKernel>(self);
   if (count != kernel.inputs + kernel.scalars) return not_covered();
   return run_kernel(kernel, args, args + kernel.inputs);
-}
-
-bool has_shape(PyObject* value, PyArrayObject* like) {
-  const int ndim = PyArray_NDIM(like);
-  if (PyArray_Check(value)) {
-    PyArrayObject* array = reinterpret_cast<PyArrayObject*>(value);
-    return PyArray_NDIM(array) == ndim && PyArray_CompareLists(PyArray_DIMS(array), PyArray_DIMS(like), ndim);
-  }
-  if (!PyTuple_CheckExact(value) || PyTuple_GET_SIZE(value) != ndim) return false;
-  for (int axis = 0; axis < ndim; ++axis) {
-    if (PyLong_AsSsize_t(PyTuple_GET_ITEM(value, axis)) != PyArray_DIM(like, axis)) {
-      PyErr_Clear();
-      return false;
-    }
-  }
-  return true;
 }
 
 // gelu(x, approximate) and its backward: the last argument chooses the formula.
@@ -246,8 +202,9 @@ struct GeluKernels {
 
 // Arrays of one shape.
 bool are_alike(PyObject* const* args, Py_ssize_t count) {
+  PyArrayObject* first = as_array(args[0]);
   for (Py_ssize_t i = 0; i < count; ++i)
-    if (!PyArray_Check(args[i]) || !has_shape(args[i], reinterpret_cast<PyArrayObject*>(args[0]))) return false;
+    if (!PyArray_Check(args[i]) || !PyArray_SAMESHAPE(as_array(args[i]), first)) return false;
   return true;
 }
 
@@ -286,57 +243,45 @@ bool read_guard(PyObject* value, DType dtype, double& guard) {
     guard = dtype == DType::float16 ? 1e-4 : 1e-10;
     return true;
   }
-  return read_attributes(&value, 1, &guard) && guard >= 0 && guard < HUGE_VAL;
+  return read_number(value, guard) && guard >= 0 && guard < HUGE_VAL;
 }
 
-// One gradient, summed to the shape of its operand if it has to be.
-PyObject* run_choice(const Choice& choice, PyObject* const* args, const double* guard, PyArrayObject* grad, int ndim, const npy_intp* shape) {
-  if (choice.kernel == nullptr) return not_covered();
+// The kernel of a choice on the arguments that it takes.
+Ref<> run_choice(const Choice& choice, PyObject* const* args, const double* guard) {
+  if (choice.kernel == nullptr) return owned(not_covered());
   PyObject* inputs[3];
   for (int i = 0; i < choice.kernel->inputs; ++i) inputs[i] = args[choice.arguments[i]];
-  PyObject* result = run_elementwise(*choice.kernel, inputs, guard);
-  if (result == nullptr || result == Py_NotImplemented) return result;
-  if (ndim == PyArray_NDIM(grad) && PyArray_CompareLists(shape, PyArray_DIMS(grad), ndim)) return result;
-  PyObject* lengths = PyTuple_New(ndim);
-  for (int axis = 0; lengths != nullptr && axis < ndim; ++axis) PyTuple_SET_ITEM(lengths, axis, PyLong_FromSsize_t(shape[axis]));
-  PyObject* sum = lengths == nullptr ? nullptr : sum_to_shape(reinterpret_cast<PyArrayObject*>(result), lengths);
-  Py_XDECREF(lengths);
-  Py_DECREF(result);
-  return sum;
+  return elementwise(*choice.kernel, inputs, guard);
 }
 
 PyObject* call_two_gradients(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const TwoGradients& family = *kernel_context<TwoGradients>(self);
   const int attributes = family.both.kernel->scalars;
-  if (count != family.arguments + attributes + 1 || !PyArray_Check(args[0])) return not_covered();
-  PyArrayObject* grad = reinterpret_cast<PyArrayObject*>(args[0]);
+  PyArrayObject* grad = count == family.arguments + attributes + 1 ? as_array(args[0]) : nullptr;
+  if (grad == nullptr) return not_covered();
   const DType dtype = dtype_of(grad);
-  PyObject* needs = args[count - 1];
   double guard = 0;
   bool needed[2], same[2];
-  if (!read_flags(needs, needed, 2)) return not_covered();
+  if (!read_flags(args[count - 1], needed, 2)) return not_covered();
   if (attributes == 1 && !read_guard(args[family.arguments], dtype, guard)) return not_covered();
   npy_intp shapes[2][NPY_MAXDIMS];
   int ndims[2];
   for (int i = 0; i < 2; ++i) {
     PyObject* operand = args[family.shape_arguments[i]];
     const bool is_array = PyArray_Check(operand);
-    if (is_array && dtype_of(reinterpret_cast<PyArrayObject*>(operand)) != dtype) return not_covered();
+    if (is_array && dtype_of(as_array(operand)) != dtype) return not_covered();
     if (!read_operand_shape(operand, ndims[i], shapes[i])) return not_covered();
-    same[i] = has_shape(operand, grad);
+    same[i] = (is_array || PyTuple_Check(operand)) && has_shape(grad, ndims[i], shapes[i]);
     // Half precision is rounded after the sum.
-    const bool can_sum = (dtype == DType::float32 || dtype == DType::float64) && PyArray_SIZE(grad) > 0;
-    if (needed[i] && !same[i] && !(can_sum && (is_array || PyTuple_CheckExact(operand)))) return not_covered();
+    const bool can_sum = is_float(dtype) && PyArray_SIZE(grad) > 0;
+    if (needed[i] && !same[i] && !(can_sum && (is_array || PyTuple_Check(operand)))) return not_covered();
   }
-  if (!stretch_to(ndims[0], shapes[0], ndims[1], shapes[1], grad)) return not_covered();
-  if (needed[0] && needed[1] && same[0] && same[1]) {
-    PyObject* inputs[3];
-    for (int i = 0; i < family.both.kernel->inputs; ++i) inputs[i] = args[family.both.arguments[i]];
-    return run_elementwise(*family.both.kernel, inputs, &guard);
-  }
+  if (!broadcast_to(ndims[0], shapes[0], ndims[1], shapes[1], grad)) return not_covered();
+  if (needed[0] && needed[1] && same[0] && same[1]) return run_choice(family.both, args, &guard).release();
   return pair_of_gradients([&](int i) {
-    const Choice& choice = i == 0 ? family.only_a : family.only_b;
-    return needed[i] ? run_choice(choice, args, &guard, grad, ndims[i], shapes[i]) : Py_NewRef(Py_None);
+    if (!needed[i]) return shared(Py_None);
+    Ref<> whole = run_choice(i == 0 ? family.only_a : family.only_b, args, &guard);
+    return same[i] || whole == Py_NotImplemented ? std::move(whole) : sum_to_shape(as_array(whole), ndims[i], shapes[i]);
   });
 }
 
@@ -352,9 +297,13 @@ void add_two_gradients(PyObject* kernels, const char* name, int arguments, int s
 
 }  // namespace
 
+Ref<> elementwise(const ElementwiseKernel& kernel, PyObject* const* inputs, const double* scalars) {
+  ElementwiseCall call;
+  return call.read(kernel, inputs) ? call.run(kernel, scalars) : owned(not_covered());
+}
+
 PyObject* run_elementwise(const ElementwiseKernel& kernel, PyObject* const* inputs, const double* scalars) {
-  Operands operands;
-  return operands.read(kernel, inputs) ? operands.run(kernel, scalars) : not_covered();
+  return guarded([&] { return elementwise(kernel, inputs, scalars).release(); });
 }
 
 void bind_elementwise(PyObject* kernels) {

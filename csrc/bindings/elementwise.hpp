@@ -6,8 +6,11 @@
 
 namespace extensor {
 
-// Runs a kernel on arrays (and Python numbers) of any layout that broadcast: a new array, a tuple of them if
-// there are several outputs, or NotImplemented for what is not covered.
+// Runs a kernel on arrays (and Python numbers) of any layout that broadcast: a new array, a tuple of them if there are several
+// outputs, or NotImplemented for what is not covered.
+Ref<> elementwise(const ElementwiseKernel& kernel, PyObject* const* inputs, const double* scalars);
+
+// The same for functions that Python calls: nullptr with a Python error set where the other throws.
 PyObject* run_elementwise(const ElementwiseKernel& kernel, PyObject* const* inputs, const double* scalars);
 
 }  // namespace extensor

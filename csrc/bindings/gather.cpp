@@ -14,19 +14,12 @@ namespace {
 // Indices into an axis, dense and counted from the front.
 class Positions {
  public:
-  Positions() = default;
-  ~Positions() { Py_XDECREF(array_); }
-  Positions(const Positions&) = delete;
-  Positions& operator=(const Positions&) = delete;
-
   // False for anything but int64 within -length .. length - 1.
   bool read(PyObject* object, int64_t length) {
     if (!read_dense(object)) return false;
-    const int64_t* values = static_cast<const int64_t*>(PyArray_DATA(array_));
     const int64_t count = PyArray_SIZE(array_);
-    data_ = values;
-    if (are_positions(length, count, values)) return true;
-    counted_.assign(values, values + count);
+    if (are_positions(length, count, data_)) return true;
+    counted_.assign(data_, data_ + count);
     for (int64_t& value : counted_) value += value < 0 ? length : 0;
     data_ = counted_.data();
     return are_positions(length, count, data_);
@@ -35,16 +28,15 @@ class Positions {
   bool read_dense(PyObject* object) {
     PyArrayObject* given = as_array(object);
     if (given == nullptr || dtype_of(given) != DType::int64 || !is_readable(given)) return false;
-    array_ = dense(object);
-    if (array_ == nullptr) PyErr_Clear();
-    else data_ = static_cast<const int64_t*>(PyArray_DATA(array_));
-    return array_ != nullptr;
+    array_ = dense(given);
+    data_ = data_of<int64_t>(array_);
+    return true;
   }
   const int64_t* data() const { return data_; }
   PyArrayObject* array() const { return array_; }
 
  private:
-  PyArrayObject* array_ = nullptr;
+  Array array_;
   const int64_t* data_ = nullptr;
   std::vector<int64_t> counted_;
 };
@@ -52,23 +44,24 @@ class Positions {
 // An axis of a tensor of `shape`, which is [outer, length, inner] around it; None is all of it in a row.
 struct Around {
   int axis = 0;
-  int64_t outer = 1, length, inner = 1;
-  bool flat;
+  int64_t outer = 1, length = 0, inner = 1;
+  bool flat = false;
+
+  // False if there is no such axis.
+  bool set(int place, int ndim, const npy_intp* shape) {
+    if (place < 0 || place >= ndim) return false;
+    axis = place;
+    outer = product_of(shape, axis);
+    length = shape[axis];
+    inner = product_of(shape + axis + 1, ndim - axis - 1);
+    return true;
+  }
 
   // False for anything else.
   bool read(PyObject* object, int ndim, const npy_intp* shape) {
     flat = object == Py_None;
     length = product_of(shape, ndim);
-    if (flat) return true;
-    if (!PyLong_Check(object)) return false;
-    int overflow;
-    const long given = PyLong_AsLongAndOverflow(object, &overflow);
-    if (overflow != 0 || given < -ndim || given >= ndim) return false;
-    axis = int(given < 0 ? given + ndim : given);
-    outer = product_of(shape, axis);
-    length = shape[axis];
-    inner = product_of(shape + axis + 1, ndim - axis - 1);
-    return true;
+    return flat || set(read_axis_from_either_end(object, ndim), ndim, shape);
   }
 };
 
@@ -83,58 +76,59 @@ int shape_of_taken(int ndim, const npy_intp* x, const Around& around, PyArrayObj
   return count;
 }
 
-bool has_shape(PyArrayObject* array, int ndim, const npy_intp* shape) {
-  return PyArray_NDIM(array) == ndim && PyArray_CompareLists(PyArray_DIMS(array), shape, ndim);
-}
-
-}  // namespace
-
-PyObject* call_take(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  PyArrayObject* given = count == 3 ? as_array(args[0]) : nullptr;
-  if (given == nullptr || dtype_of(given) == DType::other || !is_readable(given)) return not_covered();
-  const int ndim = PyArray_NDIM(given);
-  Around around;
+// The elements of x at positions along an axis.
+PyObject* taken(PyArrayObject* given, const Around& around, PyObject* positions) {
   Positions indices;
   npy_intp shape[NPY_MAXDIMS];
-  if (!around.read(args[2], ndim, PyArray_DIMS(given)) || !indices.read(args[1], around.length)) return not_covered();
-  const int out_ndim = shape_of_taken(ndim, PyArray_DIMS(given), around, indices.array(), shape);
-  if (out_ndim < 0) return not_covered();
-  PyArrayObject* x = dense(args[0]);
-  PyArrayObject* out = x == nullptr ? nullptr : new_array(dtype_of(given), out_ndim, shape);
-  if (out != nullptr && PyArray_SIZE(out) > 0) {
+  if (dtype_of(given) == DType::other || !is_readable(given) || !indices.read(positions, around.length)) return not_covered();
+  const int ndim = shape_of_taken(PyArray_NDIM(given), PyArray_DIMS(given), around, indices.array(), shape);
+  if (ndim < 0) return not_covered();
+  const Array x = dense(given);
+  Array out = make_array(dtype_of(given), ndim, shape);
+  if (PyArray_SIZE(out) > 0) {
     MaybeReleaseGil unlocked(double(PyArray_NBYTES(out)) * 0.1);
     take(around.outer, around.length, PyArray_SIZE(indices.array()), size_t(around.inner) * item_size(dtype_of(given)), indices.data(),
          PyArray_DATA(x), PyArray_DATA(out));
   }
-  Py_XDECREF(x);
-  return reinterpret_cast<PyObject*>(out);
+  return out.release();
 }
 
-PyObject* call_take_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  PyArrayObject* given = count == 4 ? as_array(args[0]) : nullptr;
-  if (given == nullptr) return not_covered();
-  const DType dtype = dtype_of(given);
-  if (!is_float(dtype)) return call_widened(call_take_backward, self, args, count);
-  npy_intp shape[NPY_MAXDIMS], taken[NPY_MAXDIMS];
-  int ndim;
+// take(x, indices, axis); axis None takes from the flattened tensor. Negative indices count from the end.
+PyObject* call_take(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  PyArrayObject* x = count == 3 ? as_array(args[0]) : nullptr;
   Around around;
+  return x != nullptr && around.read(args[2], PyArray_NDIM(x), PyArray_DIMS(x)) ? taken(x, around, args[1]) : not_covered();
+}
+
+// Zeros of a shape with g added at positions along an axis. g is float32 or float64.
+PyObject* taken_backward(PyArrayObject* given, int ndim, const npy_intp* shape, const Around& around, PyObject* positions) {
   Positions indices;
-  if (!is_readable(given) || !read_shape(args[1], ndim, shape) || !around.read(args[3], ndim, shape) || !indices.read(args[2], around.length))
-    return not_covered();
-  const int taken_ndim = shape_of_taken(ndim, shape, around, indices.array(), taken);
-  if (taken_ndim < 0 || !has_shape(given, taken_ndim, taken)) return not_covered();
-  PyArrayObject* g = dense(args[0]);
-  PyArrayObject* out = g == nullptr ? nullptr : new_array(dtype, ndim, shape);
-  if (out != nullptr && PyArray_SIZE(out) > 0) {
+  npy_intp picked[NPY_MAXDIMS];
+  if (!is_readable(given) || !indices.read(positions, around.length)) return not_covered();
+  const int picked_ndim = shape_of_taken(ndim, shape, around, indices.array(), picked);
+  if (picked_ndim < 0 || !has_shape(given, picked_ndim, picked)) return not_covered();
+  const DType dtype = dtype_of(given);
+  const Array g = dense(given);
+  Array out = make_array(dtype, ndim, shape);
+  if (PyArray_SIZE(out) > 0) {
     MaybeReleaseGil unlocked(double(PyArray_NBYTES(out) + PyArray_NBYTES(g)) * 0.1);
     take_backward(dtype, around.outer, around.length, PyArray_SIZE(indices.array()), around.inner, indices.data(), PyArray_DATA(g),
                   PyArray_DATA(out));
   }
-  Py_XDECREF(g);
-  return reinterpret_cast<PyObject*>(out);
+  return out.release();
 }
 
-namespace {
+// take_backward(g, shape, indices, axis)
+PyObject* call_take_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  PyArrayObject* g = count == 4 ? as_array(args[0]) : nullptr;
+  if (g == nullptr) return not_covered();
+  if (!is_float(dtype_of(g))) return call_widened(call_take_backward, self, args, count);
+  npy_intp shape[NPY_MAXDIMS];
+  int ndim;
+  Around around;
+  if (!read_shape(args[1], ndim, shape) || !around.read(args[3], ndim, shape)) return not_covered();
+  return taken_backward(g, ndim, shape, around, args[2]);
+}
 
 // Whether indices have the lengths of `shape` beside the axis; the layout of both around it.
 bool fits_along(PyArrayObject* indices, int ndim, const npy_intp* shape, const Around& around, AlongAxis& along) {
@@ -155,17 +149,14 @@ PyObject* call_take_along_axis(PyObject*, PyObject* const* args, Py_ssize_t coun
   if (!around.read(args[2], PyArray_NDIM(given), PyArray_DIMS(given)) || !indices.read_dense(args[1]) ||
       !fits_along(indices.array(), PyArray_NDIM(given), PyArray_DIMS(given), around, along))
     return not_covered();
-  PyArrayObject* x = dense(args[0]);
-  PyArrayObject* out = x == nullptr ? nullptr : new_array(dtype_of(given), PyArray_NDIM(given), PyArray_DIMS(indices.array()));
+  const Array x = dense(given);
+  Array out = make_array(dtype_of(given), PyArray_NDIM(given), PyArray_DIMS(indices.array()));
   bool within = true;
-  if (out != nullptr && PyArray_SIZE(out) > 0) {
+  if (PyArray_SIZE(out) > 0) {
     MaybeReleaseGil unlocked(double(PyArray_SIZE(out)));
     within = take_along_axis(along, item_size(dtype_of(given)), indices.data(), PyArray_DATA(x), PyArray_DATA(out));
   }
-  Py_XDECREF(x);
-  if (within) return reinterpret_cast<PyObject*>(out);
-  Py_DECREF(out);
-  return not_covered();
+  return within ? out.release() : not_covered();
 }
 
 // take_along_axis_backward(g, shape, indices, axis)
@@ -183,48 +174,40 @@ PyObject* call_take_along_axis_backward(PyObject* self, PyObject* const* args, P
       !fits_along(indices.array(), ndim, shape, around, along) || !has_shape(given, ndim, PyArray_DIMS(indices.array())))
     return not_covered();
   if (along.length == 0 && PyArray_SIZE(indices.array()) > 0) return not_covered();
-  PyArrayObject* g = dense(args[0]);
-  PyArrayObject* out = g == nullptr ? nullptr : new_array(dtype, ndim, shape);
+  const Array g = dense(given);
+  Array out = make_array(dtype, ndim, shape);
   bool within = true;
-  if (out != nullptr && PyArray_SIZE(out) > 0) {
+  if (PyArray_SIZE(out) > 0) {
     MaybeReleaseGil unlocked(double(PyArray_SIZE(out) + PyArray_SIZE(g)));
     within = take_along_axis_backward(dtype, along, indices.data(), PyArray_DATA(g), PyArray_DATA(out));
   }
-  Py_XDECREF(g);
-  if (within) return reinterpret_cast<PyObject*>(out);
-  Py_DECREF(out);
-  return not_covered();
+  return within ? out.release() : not_covered();
 }
 
 // index_add(x, key, values), where the key is one tensor of positions and nothing broadcasts.
 PyObject* call_index_add(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   PyArrayObject* given = count == 3 ? as_array(args[0]) : nullptr;
   PyArrayObject* values = count == 3 ? as_array(args[2]) : nullptr;
-  if (given == nullptr || values == nullptr || !PyTuple_CheckExact(args[1]) || PyTuple_GET_SIZE(args[1]) != 2 ||
-      PyTuple_GET_ITEM(args[1], 1) != Py_Ellipsis || PyArray_NDIM(given) == 0)
-    return not_covered();
+  PyObject* positions = count == 3 ? only_positions(args[1]) : nullptr;
+  if (given == nullptr || values == nullptr || positions == nullptr) return not_covered();
   const DType dtype = dtype_of(given);
   if (!is_float(dtype)) return call_widened(call_index_add, self, args, count);
   npy_intp shape[NPY_MAXDIMS];
-  PyObject* const zero = PyLong_FromLong(0);
   Around around;
-  around.read(zero, PyArray_NDIM(given), PyArray_DIMS(given));
-  Py_DECREF(zero);
   Positions indices;
-  if (dtype_of(values) != dtype || !is_readable(given) || !is_readable(values) || !indices.read(PyTuple_GET_ITEM(args[1], 0), around.length))
+  if (dtype_of(values) != dtype || !is_readable(given) || !is_readable(values) ||
+      !around.set(0, PyArray_NDIM(given), PyArray_DIMS(given)) || !indices.read(positions, around.length))
     return not_covered();
   const int ndim = shape_of_taken(PyArray_NDIM(given), PyArray_DIMS(given), around, indices.array(), shape);
   if (ndim < 0 || !has_shape(values, ndim, shape)) return not_covered();
-  PyArrayObject *x = dense(args[0]), *g = dense(args[2]);
-  PyArrayObject* out = x == nullptr || g == nullptr ? nullptr : new_array(dtype, PyArray_NDIM(given), PyArray_DIMS(given));
-  if (out != nullptr && PyArray_SIZE(out) > 0) {
+  const Array x = dense(given), g = dense(values);
+  Array out = make_array(dtype, PyArray_NDIM(given), PyArray_DIMS(given));
+  if (PyArray_SIZE(out) > 0) {
     MaybeReleaseGil unlocked(double(PyArray_NBYTES(out) + PyArray_NBYTES(g)) * 0.1);
     add_at_positions(dtype, around.length, PyArray_SIZE(indices.array()), around.inner, indices.data(), PyArray_DATA(x), PyArray_DATA(g),
                      PyArray_DATA(out));
   }
-  Py_XDECREF(x);
-  Py_XDECREF(g);
-  return reinterpret_cast<PyObject*>(out);
+  return out.release();
 }
 
 // Whether these are rows of a table that has so many, none counted from the end.
@@ -233,48 +216,49 @@ bool has_rows(PyObject* indices, int64_t rows) {
   return positions.read_dense(indices) && are_positions(rows, PyArray_SIZE(positions.array()), positions.data());
 }
 
-// embedding(indices, weight, padding_idx); the padding is the gradient's affair
-PyObject* call_embedding(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+// embedding(indices, weight, padding_idx); the padding matters to the gradient alone
+PyObject* call_embedding(PyObject*, PyObject* const* args, Py_ssize_t count) {
   PyArrayObject* weight = count == 3 ? as_array(args[1]) : nullptr;
-  if (weight == nullptr || PyArray_NDIM(weight) != 2) return not_covered();
-  if (dtype_of(weight) < DType::float16 || dtype_of(weight) > DType::float64) return not_covered();
-  if (args[2] != Py_None && read_axis(args[2], int(PyArray_DIM(weight, 0))) < 0) return not_covered();
-  if (!has_rows(args[0], PyArray_DIM(weight, 0))) return not_covered();
-  PyObject* const zero = PyLong_FromLong(0);
-  PyObject* const taken[] = {args[1], args[0], zero};
-  PyObject* result = call_take(self, taken, 3);
-  Py_DECREF(zero);
-  return result;
+  if (weight == nullptr || PyArray_NDIM(weight) != 2 || !(is_float(dtype_of(weight)) || is_half(dtype_of(weight)))) return not_covered();
+  if (args[2] != Py_None && read_below(args[2], PyArray_DIM(weight, 0)) < 0) return not_covered();
+  return has_rows(args[0], PyArray_DIM(weight, 0)) ? take_rows(weight, args[0]) : not_covered();
 }
 
 // embedding_backward(g, indices, shape, padding_idx)
 PyObject* call_embedding_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   PyArrayObject* g = count == 4 ? as_array(args[0]) : nullptr;
-  PyArrayObject* indices = count == 4 ? as_array(args[1]) : nullptr;
+  if (g == nullptr) return not_covered();
+  if (!is_float(dtype_of(g))) return call_widened(call_embedding_backward, self, args, count);
   npy_intp shape[NPY_MAXDIMS];
   int ndim;
-  if (g == nullptr || indices == nullptr || !read_shape(args[2], ndim, shape) || ndim != 2) return not_covered();
-  if (!has_rows(args[1], shape[0])) return not_covered();
-  PyObject* const zero = PyLong_FromLong(0);
-  PyObject* const taken[] = {args[0], args[2], args[1], zero};
-  PyObject* result = call_take_backward(self, taken, 4);
-  Py_DECREF(zero);
-  if (result == nullptr) {  // too large a table, of which the caller has more to say
-    PyErr_Clear();
-    return not_covered();
+  if (!read_shape(args[2], ndim, shape) || ndim != 2 || !has_rows(args[1], shape[0])) return not_covered();
+  const int64_t padding = args[3] == Py_None ? -1 : read_below(args[3], shape[0]);
+  if (args[3] != Py_None && padding < 0) return not_covered();
+  Ref<> result = owned(take_rows_backward(g, ndim, shape, args[1]));
+  if (padding >= 0 && result != Py_NotImplemented) {
+    PyArrayObject* out = as_array(result);
+    std::memset(PyArray_GETPTR1(out, padding), 0, size_t(PyArray_STRIDE(out, 0)));
   }
-  if (result == Py_NotImplemented || args[3] == Py_None) return result;
-  PyArrayObject* out = reinterpret_cast<PyArrayObject*>(result);
-  const long row = read_axis(args[3], int(PyArray_DIM(out, 0)));
-  if (row < 0) {
-    Py_DECREF(result);
-    return not_covered();
-  }
-  std::memset(PyArray_GETPTR1(out, row), 0, size_t(PyArray_STRIDE(out, 0)));
-  return result;
+  return result.release();
 }
 
 }  // namespace
+
+PyObject* only_positions(PyObject* key) {
+  if (!PyTuple_CheckExact(key) || PyTuple_GET_SIZE(key) != 2 || PyTuple_GET_ITEM(key, 1) != Py_Ellipsis) return nullptr;
+  PyArrayObject* array = as_array(PyTuple_GET_ITEM(key, 0));
+  return array != nullptr && dtype_of(array) == DType::int64 ? PyTuple_GET_ITEM(key, 0) : nullptr;
+}
+
+PyObject* take_rows(PyArrayObject* x, PyObject* positions) {
+  Around around;
+  return around.set(0, PyArray_NDIM(x), PyArray_DIMS(x)) ? taken(x, around, positions) : not_covered();
+}
+
+PyObject* take_rows_backward(PyArrayObject* g, int ndim, const npy_intp* shape, PyObject* positions) {
+  Around around;
+  return around.set(0, ndim, shape) ? taken_backward(g, ndim, shape, around, positions) : not_covered();
+}
 
 void bind_gather(PyObject* kernels) {
   add_kernel(kernels, "take", call_take);

@@ -11,13 +11,7 @@ constexpr double exact = 9007199254740992.0;  // ints up to here are doubles
 bool read_bound(PyObject* value, bool& given, double& bound) {
   given = value != Py_None;
   if (!given) return true;
-  if (!PyLong_CheckExact(value)) return false;
-  bound = PyLong_AsDouble(value);
-  if (bound == -1.0 && PyErr_Occurred()) {
-    PyErr_Clear();
-    return false;
-  }
-  return bound >= -exact && bound <= exact;
+  return PyLong_CheckExact(value) && read_number(value, bound) && bound >= -exact && bound <= exact;
 }
 
 // The array as guards read it, or nullptr.
@@ -30,14 +24,12 @@ PyArrayObject* readable(PyObject* value) {
 // The flat place as a tuple of positions along the axes; None for -1.
 PyObject* position(PyArrayObject* x, int64_t place) {
   if (place < 0) Py_RETURN_NONE;
-  PyObject* found = PyTuple_New(PyArray_NDIM(x));
-  for (int axis = PyArray_NDIM(x) - 1; found != nullptr && axis >= 0; --axis) {
-    PyObject* along = PyLong_FromLongLong(place % PyArray_DIM(x, axis));
+  Ref<> found = owned(PyTuple_New(PyArray_NDIM(x)));
+  for (int axis = PyArray_NDIM(x) - 1; axis >= 0; --axis) {
+    PyTuple_SET_ITEM(found.get(), axis, owned(PyLong_FromLongLong(place % PyArray_DIM(x, axis))).release());
     place /= PyArray_DIM(x, axis);
-    if (along == nullptr) Py_CLEAR(found);
-    else PyTuple_SET_ITEM(found, axis, along);
   }
-  return found;
+  return found.release();
 }
 
 // first_outside(x, low, high, allowed)

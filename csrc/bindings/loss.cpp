@@ -1,7 +1,7 @@
 // Losses of single elements as Python functions: loss(p, t, *options, reduction), loss_backward(g, p, t, *options,
 // reduction). Covered: contiguous predictions and targets of one shape and dtype, without weights.
-#include "bindings/arguments.hpp"
 #include "bindings/half.hpp"
+#include "bindings/operands.hpp"
 #include "kernels/loss/pointwise.hpp"
 
 namespace extensor {
@@ -16,17 +16,14 @@ bool no_options(PyObject* const*, double*) { return true; }
 bool no_weight(PyObject* const* options, double*) { return options[0] == Py_None; }
 bool no_weights(PyObject* const* options, double*) { return options[0] == Py_None && options[1] == Py_None; }
 bool one_width(PyObject* const* options, double* scalars) {
-  if (!PyFloat_CheckExact(options[0])) return false;
-  scalars[0] = PyFloat_AS_DOUBLE(options[0]);
-  return scalars[0] > 0;
+  return read_number(options[0], scalars[0]) && scalars[0] > 0;
 }
 // alpha, or None for no balance, and gamma.
 bool focal_options(PyObject* const* options, double* scalars) {
   const bool balanced = options[0] != Py_None;
-  if ((balanced && !PyFloat_CheckExact(options[0])) || !PyFloat_CheckExact(options[1])) return false;
-  scalars[0] = balanced ? PyFloat_AS_DOUBLE(options[0]) : 1;
+  scalars[0] = 1;
+  if ((balanced && !read_number(options[0], scalars[0])) || !read_number(options[1], scalars[2])) return false;
   scalars[1] = balanced ? 1 - scalars[0] : 1;
-  scalars[2] = PyFloat_AS_DOUBLE(options[1]);
   return scalars[0] >= 0 && scalars[0] <= 1 && scalars[2] >= 0;
 }
 
@@ -75,18 +72,15 @@ bool take_pair(PyObject* predictions, PyObject* targets, DType dtype, const Elem
 double work_ns(const PointwiseLoss& loss) { return double(loss.size) * loss.formula->cost_ns; }
 
 // A new array of the shape of `like`, or NotImplemented if an element lies outside its domain.
-PyObject* written(const PointwiseLoss& loss, DType dtype, PyArrayObject* like) {
-  PyArrayObject* out = new_array(dtype, PyArray_NDIM(like), PyArray_DIMS(like));
-  if (out == nullptr) return nullptr;
+Ref<> written(const PointwiseLoss& loss, DType dtype, PyArrayObject* like) {
+  Array out = make_array(dtype, PyArray_NDIM(like), PyArray_DIMS(like));
   const PointwiseTable& table = EXTENSOR_SELECT(pointwise_table)();
   bool inside;
   {
     MaybeReleaseGil unlocked(work_ns(loss));
     inside = (dtype == DType::float32 ? table.write32 : table.write64)(loss, PyArray_DATA(out));
   }
-  if (inside) return reinterpret_cast<PyObject*>(out);
-  Py_DECREF(out);
-  return not_covered();
+  return owned(inside ? out.release() : not_covered());
 }
 
 // The sum divided by `count`.
@@ -99,11 +93,9 @@ PyObject* added_up(const PointwiseLoss& loss, DType dtype, double count) {
     inside = (dtype == DType::float32 ? table.total32 : table.total64)(loss, total);
   }
   if (!inside) return not_covered();
-  PyArrayObject* out = new_array(dtype, 0, nullptr);
-  if (out == nullptr) return nullptr;
-  if (dtype == DType::float32) *static_cast<float*>(PyArray_DATA(out)) = float(total / count);
-  else *static_cast<double*>(PyArray_DATA(out)) = total / count;
-  return reinterpret_cast<PyObject*>(out);
+  Array out = make_array(dtype, 0, nullptr);
+  with_type(dtype, [&](auto zero) { *data_of<decltype(zero)>(out) = decltype(zero)(total / count); });
+  return out.release();
 }
 
 // What arrives at each single loss: a gradient per loss as it lies, or one divided by `count` for all.
@@ -147,7 +139,7 @@ PyObject* call_loss(PyObject* self, PyObject* const* args, Py_ssize_t count) {
       reduction == LossReduction::other)
     return not_covered();
   loss.predictions = kernel.predictions, loss.targets = kernel.targets, loss.scalars = scalars;
-  if (reduction == LossReduction::none) return written(loss, dtype, p);
+  if (reduction == LossReduction::none) return written(loss, dtype, p).release();
   return added_up(loss, dtype, reduction == LossReduction::mean ? double(loss.size) : 1);
 }
 
@@ -166,7 +158,7 @@ PyObject* call_loss_backward(PyObject* self, PyObject* const* args, Py_ssize_t c
       reduction == LossReduction::other || !upstream.read(args[0], dtype, reduction, double(loss.size), p, loss))
     return not_covered();
   loss.predictions = kernel.predictions, loss.targets = kernel.targets, loss.scalars = scalars;
-  return written(loss, dtype, p);
+  return written(loss, dtype, p).release();
 }
 
 // kl_divergence(p, q, axis, reduction) of distributions along the last axis, added up.
@@ -200,28 +192,16 @@ PyObject* call_divergence_backward(PyObject* self, PyObject* const* args, Py_ssi
     return not_covered();
   bool needs[2];
   if (!read_flags(args[5], needs, 2)) return not_covered();
-  PyObject* grads[2] = {};
-  for (int i = 0; i < 2; ++i) {
+  return pair_of_gradients([&](int i) {
     PointwiseLoss loss;
     Upstream upstream;
-    if (!needs[i]) {
-      grads[i] = Py_NewRef(Py_None);
-    } else if (take_pair(args[1], args[2], dtype, formulas[i], loss) &&
-               upstream.read(args[0], dtype, reduction, double(product_of(PyArray_DIMS(p), ndim - 1)), p, loss)) {
-      loss.predictions = loss.targets = Domain::not_negative, loss.scalars = nullptr;
-      grads[i] = written(loss, dtype, p);
-    } else {
-      grads[i] = not_covered();
-    }
-    if (grads[i] == nullptr || grads[i] == Py_NotImplemented) {
-      if (i == 1) Py_DECREF(grads[0]);
-      return grads[i];
-    }
-  }
-  PyObject* both = PyTuple_Pack(2, grads[0], grads[1]);
-  Py_DECREF(grads[0]);
-  Py_DECREF(grads[1]);
-  return both;
+    if (!needs[i]) return shared(Py_None);
+    if (!take_pair(args[1], args[2], dtype, formulas[i], loss) ||
+        !upstream.read(args[0], dtype, reduction, double(product_of(PyArray_DIMS(p), ndim - 1)), p, loss))
+      return owned(not_covered());
+    loss.predictions = loss.targets = Domain::not_negative, loss.scalars = nullptr;
+    return written(loss, dtype, p);
+  });
 }
 
 }  // namespace

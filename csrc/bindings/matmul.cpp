@@ -1,8 +1,6 @@
 // Matrix products as Python functions.
-#include <initializer_list>
-
-#include "bindings/arguments.hpp"
 #include "bindings/half.hpp"
+#include "bindings/operands.hpp"
 #include "kernels/matmul/matmul.hpp"
 #include "kernels/reduce/reduce.hpp"
 
@@ -127,25 +125,21 @@ void multiply_stacks(const Stack& a, const Stack& b, int ndim, const npy_intp* s
 }
 
 // A new array of `shape` that holds a @ b over the batch axes of `shape` (its first `batch_ndim` axes).
-PyArrayObject* new_product(DType dtype, Stack a, Stack b, int ndim, const npy_intp* shape, int batch_ndim,
+Array multiplied(DType dtype, Stack a, Stack b, int ndim, const npy_intp* shape, int batch_ndim,
                            const void* column_bias = nullptr, Activation activation = Activation::none) {
-  PyArrayObject* out = new_array(dtype, ndim, shape);
-  if (out == nullptr || PyArray_SIZE(out) == 0) return out;
+  Array out = make_array(dtype, ndim, shape);
+  if (PyArray_SIZE(out) == 0) return out;
   // One B for all of A's matrices: one tall product.
   if (batch_size(b) == 1 && merge_batch_into_rows(a)) b.batch_ndim = batch_ndim = 0;
   broadcast_batch(a, batch_ndim, shape);
   broadcast_batch(b, batch_ndim, shape);
   int64_t count = 1;
   for (int axis = 0; axis < batch_ndim; ++axis) count *= shape[axis];
-  const bool single = dtype == DType::float32;
-  const double ns = single ? product_ns<float>(a.rows, b.columns, a.columns) : product_ns<double>(a.rows, b.columns, a.columns);
-  MaybeReleaseGil unlocked(ns * double(count));
-  if (single)
-    multiply_stacks<float>(a, b, batch_ndim, shape, static_cast<float*>(PyArray_DATA(out)),
-                           {static_cast<const float*>(column_bias), activation});
-  else
-    multiply_stacks<double>(a, b, batch_ndim, shape, static_cast<double*>(PyArray_DATA(out)),
-                            {static_cast<const double*>(column_bias), activation});
+  with_type(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    MaybeReleaseGil unlocked(product_ns<T>(a.rows, b.columns, a.columns) * double(count));
+    multiply_stacks<T>(a, b, batch_ndim, shape, data_of<T>(out), {static_cast<const T*>(column_bias), activation});
+  });
   return out;
 }
 
@@ -175,7 +169,7 @@ PyObject* call_matmul(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   int ndim = batch_ndim;
   if (PyArray_NDIM(a) > 1) shape[ndim++] = left.rows;
   if (PyArray_NDIM(b) > 1) shape[ndim++] = right.columns;
-  return reinterpret_cast<PyObject*>(new_product(dtype, left, right, ndim, shape, batch_ndim));
+  return multiplied(dtype, left, right, ndim, shape, batch_ndim).release();
 }
 
 // Of a vector or matrix on the right, or of two vectors: the same products.
@@ -197,25 +191,26 @@ PyObject* call_outer(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (!is_float(dtype)) return call_widened(call_outer, self, args, count);
   if (!is_covered(a, dtype) || !is_covered(b, dtype)) return not_covered();
   const npy_intp shape[] = {PyArray_DIM(a, 0), PyArray_DIM(b, 0)};
-  return reinterpret_cast<PyObject*>(new_product(dtype, stack_of(a, true), stack_of(b, false), 2, shape, 0));
+  return multiplied(dtype, stack_of(a, true), stack_of(b, false), 2, shape, 0).release();
 }
 
-// x as a matrix of rows, copied if its leading axes do not follow each other, or if it is to be dense along one
-// side and is not. `holder` owns the copy.
-bool rows_of(PyArrayObject* array, Stack& rows, PyObject*& holder, bool dense = false) {
-  holder = nullptr;
-  rows = stack_of(array, false);
-  if (merge_batch_into_rows(rows) && (!dense || rows.row == 1 || rows.column == 1)) return true;
-  holder = can_copy_densely(array) ? reinterpret_cast<PyObject*>(dense_copy(array)) : PyArray_NewCopy(array, NPY_CORDER);
-  if (holder == nullptr) return false;
-  rows = stack_of(reinterpret_cast<PyArrayObject*>(holder), false);
-  return merge_batch_into_rows(rows);
-}
+// An array as a matrix of rows, copied if its leading axes do not follow each other, or if it is to be dense along one side
+// and is not.
+struct Rows {
+  explicit Rows(PyArrayObject* array, bool along_one_side = false) : matrix(stack_of(array, false)) {
+    if (merge_batch_into_rows(matrix) && (!along_one_side || matrix.row == 1 || matrix.column == 1)) return;
+    copy = can_copy(array) ? copy_of(array) : owned(reinterpret_cast<PyArrayObject*>(PyArray_NewCopy(array, NPY_CORDER)));
+    matrix = stack_of(copy, false);
+    merge_batch_into_rows(matrix);
+  }
+  Stack matrix;
+  Array copy;
+};
 
 // y = x @ weight.T + bias; with "relu" as a fourth argument, max(y, 0) of it.
 PyObject* call_linear(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (count != 3 && count != 4) return not_covered();
-  if (count == 4 && (!PyUnicode_Check(args[3]) || PyUnicode_CompareWithASCIIString(args[3], "relu") != 0)) return not_covered();
+  if (count == 4 && !is_text(args[3], "relu")) return not_covered();
   PyArrayObject* x = as_array(args[0]);
   PyArrayObject* weight = as_array(args[1]);
   PyArrayObject* bias = as_array(args[2]);
@@ -228,30 +223,13 @@ PyObject* call_linear(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (bias != nullptr && (!is_covered(bias, dtype) || PyArray_NDIM(bias) != 1 || !PyArray_IS_C_CONTIGUOUS(bias) ||
                           PyArray_DIM(bias, 0) != PyArray_DIM(weight, 0)))
     return not_covered();
-  Stack rows;
-  PyObject* holder;
-  if (!rows_of(x, rows, holder)) return nullptr;
+  const Rows rows(x);
   npy_intp shape[NPY_MAXDIMS];
   for (int axis = 0; axis < ndim - 1; ++axis) shape[axis] = PyArray_DIM(x, axis);
   shape[ndim - 1] = PyArray_DIM(weight, 0);
-  PyArrayObject* out = new_product(dtype, rows, stack_of(weight, false).transposed(), ndim, shape, 0,
-                                   bias == nullptr ? nullptr : PyArray_DATA(bias),
-                                   count == 4 ? Activation::relu : Activation::none);
-  Py_XDECREF(holder);
-  return reinterpret_cast<PyObject*>(out);
-}
-
-// A tuple of new references; takes over the items. nullptr as soon as one of them is.
-PyObject* tuple_of(std::initializer_list<PyObject*> items) {
-  bool complete = true;
-  for (PyObject* item : items) complete = complete && item != nullptr;
-  PyObject* tuple = complete ? PyTuple_New(Py_ssize_t(items.size())) : nullptr;
-  Py_ssize_t i = 0;
-  for (PyObject* item : items) {
-    if (tuple != nullptr) PyTuple_SET_ITEM(tuple, i++, item);
-    else Py_XDECREF(item);
-  }
-  return tuple;
+  return multiplied(dtype, rows.matrix, stack_of(weight, false).transposed(), ndim, shape, 0, data_of<const void>(bias),
+                    count == 4 ? Activation::relu : Activation::none)
+      .release();
 }
 
 // The sum of the rows of a matrix. It is dense along one side.
@@ -281,26 +259,15 @@ PyObject* call_linear_backward(PyObject* self, PyObject* const* args, Py_ssize_t
     return not_covered();
   for (int axis = 0; axis < ndim - 1; ++axis)
     if (PyArray_DIM(g, axis) != PyArray_DIM(x, axis)) return not_covered();
-  Stack g_rows, x_rows;
-  PyObject *g_holder, *x_holder;
-  if (!rows_of(g, g_rows, g_holder, true)) return nullptr;
-  if (!rows_of(x, x_rows, x_holder)) {
-    Py_XDECREF(g_holder);
-    return nullptr;
-  }
-  PyObject *grad_x = Py_NewRef(Py_None), *grad_weight = Py_NewRef(Py_None), *grad_bias = Py_NewRef(Py_None);
-  if (needs[0])
-    Py_SETREF(grad_x, reinterpret_cast<PyObject*>(new_product(dtype, g_rows, stack_of(weight, false), ndim, PyArray_DIMS(x), 0)));
-  if (needs[1])
-    Py_SETREF(grad_weight, reinterpret_cast<PyObject*>(new_product(dtype, g_rows.transposed(), x_rows, 2, PyArray_DIMS(weight), 0)));
+  const Rows g_rows(g, true), x_rows(x);
+  Array grads[3];
+  if (needs[0]) grads[0] = multiplied(dtype, g_rows.matrix, stack_of(weight, false), ndim, PyArray_DIMS(x), 0);
+  if (needs[1]) grads[1] = multiplied(dtype, g_rows.matrix.transposed(), x_rows.matrix, 2, PyArray_DIMS(weight), 0);
   if (needs[2]) {
-    PyArrayObject* sums = new_array(dtype, 1, PyArray_DIMS(weight));
-    if (sums != nullptr) sum_rows(dtype, g_rows, PyArray_DATA(sums));
-    Py_SETREF(grad_bias, reinterpret_cast<PyObject*>(sums));
+    grads[2] = make_array(dtype, 1, PyArray_DIMS(weight));
+    sum_rows(dtype, g_rows.matrix, PyArray_DATA(grads[2]));
   }
-  Py_XDECREF(g_holder);
-  Py_XDECREF(x_holder);
-  return tuple_of({grad_x, grad_weight, grad_bias});
+  return tuple_of(grads);
 }
 
 // The gradients of a product of a matrix and a vector, or of two vectors.
@@ -315,12 +282,10 @@ PyObject* vector_gradients(PyArrayObject* g, PyArrayObject* a, PyArrayObject* b,
   if (g_ndim == 1 && PyArray_DIM(g, 0) != left.rows * right.columns) return not_covered();
   upstream.row = a_ndim == 2 ? step : 1;
   if (b_ndim == 2) upstream.column = step;
-  PyObject *grad_a = Py_NewRef(Py_None), *grad_b = Py_NewRef(Py_None);
-  if (needs[0])
-    Py_SETREF(grad_a, reinterpret_cast<PyObject*>(new_product(dtype, upstream, right.transposed(), a_ndim, PyArray_DIMS(a), 0)));
-  if (needs[1])
-    Py_SETREF(grad_b, reinterpret_cast<PyObject*>(new_product(dtype, left.transposed(), upstream, b_ndim, PyArray_DIMS(b), 0)));
-  return tuple_of({grad_a, grad_b});
+  Array grads[2];
+  if (needs[0]) grads[0] = multiplied(dtype, upstream, right.transposed(), a_ndim, PyArray_DIMS(a), 0);
+  if (needs[1]) grads[1] = multiplied(dtype, left.transposed(), upstream, b_ndim, PyArray_DIMS(b), 0);
+  return tuple_of(grads);
 }
 
 // (g @ b.T, a.T @ g) for matrices and vectors, stacks of the same batch shape, and a batch of A's with one B.
@@ -341,23 +306,15 @@ PyObject* call_matmul_backward(PyObject* self, PyObject* const* args, Py_ssize_t
     if (PyArray_DIM(a, axis) != PyArray_DIM(g, axis) || (b_ndim > 2 && PyArray_DIM(a, axis) != PyArray_DIM(b, axis))) return not_covered();
   const Stack upstream = stack_of(g, false), left = stack_of(a, false), right = stack_of(b, true);
   if (upstream.rows != left.rows || upstream.columns != right.columns || left.columns != right.rows) return not_covered();
-  PyObject *grad_a = Py_NewRef(Py_None), *grad_b = Py_NewRef(Py_None);
-  if (needs[0])
-    Py_SETREF(grad_a, reinterpret_cast<PyObject*>(new_product(dtype, upstream, right.transposed(), a_ndim, PyArray_DIMS(a), a_ndim - 2)));
-  if (needs[1]) {
-    if (b_ndim == 2) {
-      Stack g_rows, a_rows;
-      PyObject *g_holder = nullptr, *a_holder = nullptr, *product = nullptr;
-      if (rows_of(g, g_rows, g_holder) && rows_of(a, a_rows, a_holder))
-        product = reinterpret_cast<PyObject*>(new_product(dtype, a_rows.transposed(), g_rows, 2, PyArray_DIMS(b), 0));
-      Py_XDECREF(g_holder);
-      Py_XDECREF(a_holder);
-      Py_SETREF(grad_b, product);
-    } else {
-      Py_SETREF(grad_b, reinterpret_cast<PyObject*>(new_product(dtype, left.transposed(), upstream, b_ndim, PyArray_DIMS(b), b_ndim - 2)));
-    }
+  Array grads[2];
+  if (needs[0]) grads[0] = multiplied(dtype, upstream, right.transposed(), a_ndim, PyArray_DIMS(a), a_ndim - 2);
+  if (needs[1] && b_ndim == 2) {
+    const Rows g_rows(g), a_rows(a);
+    grads[1] = multiplied(dtype, a_rows.matrix.transposed(), g_rows.matrix, 2, PyArray_DIMS(b), 0);
+  } else if (needs[1]) {
+    grads[1] = multiplied(dtype, left.transposed(), upstream, b_ndim, PyArray_DIMS(b), b_ndim - 2);
   }
-  return tuple_of({grad_a, grad_b});
+  return tuple_of(grads);
 }
 
 }  // namespace

@@ -1,14 +1,19 @@
-// The module extensor._native. `kernels` maps the name of a kernel to a function that takes
-// NumPy arrays and static attributes in the order of the reference kernel of that name, and returns
-// new arrays, or NotImplemented for a dtype or layout it does not cover.
-#include <nanobind/nanobind.h>
+// The module extensor._native. `kernels` maps the name of a kernel to a function that takes NumPy arrays and static attributes
+// in the order of the reference kernel of that name, and returns new arrays, or NotImplemented for a dtype or layout it does
+// not cover.
+//
+// Everything here is the plain C API. What a binding library does best, converting arguments and making classes, happens
+// nowhere: kernels look at arrays as they lie and must answer NotImplemented instead of an error, and the objects of the
+// recorder are laid out by hand because their cost is the cost of a small operation. The few functions below are shorter than
+// a dependency.
+#include <climits>
 
 #include "bindings/arrays.hpp"
+#include "bindings/exceptions.hpp"
+#include "core/allocation_failure.hpp"
 #include "core/isa.hpp"
 #include "core/memory.hpp"
 #include "core/threads.hpp"
-
-namespace nb = nanobind;
 
 namespace extensor {
 
@@ -31,39 +36,101 @@ void bind_softmax(PyObject* kernels);
 void bind_views(PyObject* kernels);
 bool bind_recorder(PyObject* module);
 
+namespace {
+
+// A whole number of a C type.
+long long read_whole(PyObject* object) {
+  const long long number = PyLong_AsLongLong(object);
+  if (number == -1 && PyErr_Occurred()) throw PythonError();
+  return number;
+}
+
+PyObject* py_isa(PyObject*, PyObject*) { return PyUnicode_FromString(isa_name(active_isa())); }
+
+PyObject* py_get_num_threads(PyObject*, PyObject*) { return PyLong_FromLong(get_num_threads()); }
+
+PyObject* py_set_num_threads(PyObject*, PyObject* count) {
+  return guarded([&] {
+    const long long wanted = read_whole(count);
+    if (wanted < INT_MIN || wanted > INT_MAX) {
+      PyErr_Format(PyExc_OverflowError, "[set_num_threads] count %lld does not fit an int", wanted);
+      throw PythonError();
+    }
+    set_num_threads(int(wanted));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* py_get_buffer_limit(PyObject*, PyObject*) { return PyLong_FromSize_t(get_buffer_limit()); }
+
+PyObject* py_set_buffer_limit(PyObject*, PyObject* bytes) {
+  return guarded([&] {
+    const size_t limit = PyLong_AsSize_t(bytes);
+    if (limit == size_t(-1) && PyErr_Occurred()) throw PythonError();
+    set_buffer_limit(limit);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* py_get_buffer_bytes(PyObject*, PyObject*) { return PyLong_FromSize_t(get_buffer_bytes()); }
+
+PyObject* py_release_buffers(PyObject*, PyObject*) {
+  release_buffers();
+  Py_RETURN_NONE;
+}
+
+PyObject* py_fail_allocation_after(PyObject*, PyObject* count) {
+  return guarded([&] { return PyLong_FromLongLong(allocations_before_failure.exchange(read_whole(count))); });
+}
+
+PyMethodDef functions[] = {
+    {"isa", py_isa, METH_NOARGS, "isa($module)\n--\n\nThe instruction set the kernels use."},
+    {"get_num_threads", py_get_num_threads, METH_NOARGS,
+     "get_num_threads($module)\n--\n\nThreads a kernel may use, the caller included."},
+    {"set_num_threads", py_set_num_threads, METH_O, "set_num_threads($module, count, /)\n--\n\nThreads a kernel may use from now on."},
+    {"get_buffer_limit", py_get_buffer_limit, METH_NOARGS,
+     "get_buffer_limit($module)\n--\n\nBytes of freed buffers kept for reuse at most."},
+    {"set_buffer_limit", py_set_buffer_limit, METH_O,
+     "set_buffer_limit($module, bytes, /)\n--\n\nKeep at most so many bytes of freed buffers."},
+    {"get_buffer_bytes", py_get_buffer_bytes, METH_NOARGS, "get_buffer_bytes($module)\n--\n\nBytes of freed buffers kept now."},
+    {"release_buffers", py_release_buffers, METH_NOARGS,
+     "release_buffers($module)\n--\n\nGive all freed buffers back to the system."},
+    {"fail_allocation_after", py_fail_allocation_after, METH_O,
+     "fail_allocation_after($module, count, /)\n--\n\n"
+     "For tests: after so many more, one allocation of a kernel fails; negative: none does. Returns what was left of the last count."},
+    {nullptr, nullptr, 0, nullptr}};
+
+void fill(PyObject* module) {
+  import_numpy();
+  if (PyModule_AddFunctions(module, functions) < 0 || !bind_recorder(module)) throw PythonError();
+  const Ref<> kernels = owned(PyDict_New());
+  for (const auto bind : {bind_casting, bind_conv, bind_attention, bind_elementwise, bind_gather, bind_guards, bind_loss, bind_matmul,
+                          bind_optim, bind_moving, bind_pooling, bind_norm, bind_recurrent, bind_reduce, bind_reduce_backward, bind_softmax,
+                          bind_views})
+    bind(kernels);
+  if (PyModule_AddObjectRef(module, "kernels", kernels) < 0) throw PythonError();
+}
+
+int execute(PyObject* module) {
+  try {
+    fill(module);
+    return 0;
+  } catch (...) {
+    set_python_error();
+    return -1;
+  }
+}
+
+PyModuleDef_Slot slots[] = {{Py_mod_exec, reinterpret_cast<void*>(execute)},
+#ifdef Py_mod_multiple_interpreters
+                            {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+                            {0, nullptr}};
+
+PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_native", "The native core of ExTensor.", 0, nullptr, slots, nullptr, nullptr, nullptr};
+
+}  // namespace
 }  // namespace extensor
 
-NB_MODULE(_native, m) {
-  using namespace extensor;
-  if (!import_numpy()) throw nb::python_error();
-
-  m.def("isa", [] { return isa_name(active_isa()); }, "The instruction set the kernels use.");
-  m.def("get_num_threads", &get_num_threads, "Threads a kernel may use, the caller included.");
-  m.def("set_num_threads", &set_num_threads, nb::arg("count"));
-  m.def("get_buffer_limit", &get_buffer_limit, "Bytes of freed buffers kept for reuse at most.");
-  m.def("set_buffer_limit", &set_buffer_limit, nb::arg("bytes"));
-  m.def("get_buffer_bytes", &get_buffer_bytes, "Bytes of freed buffers kept now.");
-  m.def("release_buffers", &release_buffers, "Give all freed buffers back to the system.");
-
-  if (!bind_recorder(m.ptr())) throw nb::python_error();
-
-  nb::dict kernels;
-  bind_casting(kernels.ptr());
-  bind_conv(kernels.ptr());
-  bind_attention(kernels.ptr());
-  bind_elementwise(kernels.ptr());
-  bind_gather(kernels.ptr());
-  bind_guards(kernels.ptr());
-  bind_loss(kernels.ptr());
-  bind_matmul(kernels.ptr());
-  bind_optim(kernels.ptr());
-  bind_moving(kernels.ptr());
-  bind_pooling(kernels.ptr());
-  bind_norm(kernels.ptr());
-  bind_recurrent(kernels.ptr());
-  bind_reduce(kernels.ptr());
-  bind_reduce_backward(kernels.ptr());
-  bind_softmax(kernels.ptr());
-  bind_views(kernels.ptr());
-  m.attr("kernels") = kernels;
-}
+PyMODINIT_FUNC PyInit__native() { return PyModuleDef_Init(&extensor::definition); }

@@ -17,18 +17,18 @@ PyObject* call_cumsum(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const DType dtype = dtype_of(x);
   if (!is_float(dtype)) return call_widened(call_cumsum, self, args, count);
   const bool all = args[1] == Py_None;
-  const long axis = all ? 0 : read_axis(args[1], PyArray_NDIM(x));
+  const int axis = all ? 0 : read_axis(args[1], PyArray_NDIM(x));
   if (axis < 0 || !PyArray_IS_C_CONTIGUOUS(x) || !is_readable(x)) return not_covered();
   const npy_intp size = PyArray_SIZE(x);
   const npy_intp* shape = all ? &size : PyArray_DIMS(x);
   const int ndim = all ? 1 : PyArray_NDIM(x);
-  PyArrayObject* out = new_array(dtype, ndim, shape);
-  if (out != nullptr && size > 0) {
+  Array out = make_array(dtype, ndim, shape);
+  if (size > 0) {
     MaybeReleaseGil unlocked(1.0 * double(size));
-    cumsum(dtype, false, product_of(shape, int(axis)), shape[axis], product_of(shape + axis + 1, ndim - int(axis) - 1),
-           PyArray_DATA(x), PyArray_DATA(out));
+    cumsum(dtype, false, product_of(shape, axis), shape[axis], product_of(shape + axis + 1, ndim - axis - 1), PyArray_DATA(x),
+           PyArray_DATA(out));
   }
-  return reinterpret_cast<PyObject*>(out);
+  return out.release();
 }
 
 // cumsum_backward(g, shape, axis): the running sum from the other end.
@@ -40,16 +40,16 @@ PyObject* call_cumsum_backward(PyObject* self, PyObject* const* args, Py_ssize_t
   npy_intp shape[NPY_MAXDIMS];
   int ndim;
   if (!read_shape(args[1], ndim, shape) || product_of(shape, ndim) != PyArray_SIZE(g)) return not_covered();
-  const long axis = args[2] == Py_None ? 0 : read_axis(args[2], PyArray_NDIM(g));
+  const int axis = args[2] == Py_None ? 0 : read_axis(args[2], PyArray_NDIM(g));
   if (axis < 0 || PyArray_NDIM(g) == 0 || !PyArray_IS_C_CONTIGUOUS(g) || !is_readable(g)) return not_covered();
-  PyArrayObject* out = new_array(dtype, ndim, shape);
-  if (out != nullptr && PyArray_SIZE(g) > 0) {
+  Array out = make_array(dtype, ndim, shape);
+  if (PyArray_SIZE(g) > 0) {
     const npy_intp* lengths = PyArray_DIMS(g);
     MaybeReleaseGil unlocked(double(PyArray_SIZE(g)));
-    cumsum(dtype, true, product_of(lengths, int(axis)), lengths[axis],
-           product_of(lengths + axis + 1, PyArray_NDIM(g) - int(axis) - 1), PyArray_DATA(g), PyArray_DATA(out));
+    cumsum(dtype, true, product_of(lengths, axis), lengths[axis], product_of(lengths + axis + 1, PyArray_NDIM(g) - axis - 1),
+           PyArray_DATA(g), PyArray_DATA(out));
   }
-  return reinterpret_cast<PyObject*>(out);
+  return out.release();
 }
 
 // Whether `object` is None, or the dtype of an array.
@@ -64,19 +64,15 @@ PyObject* joined(PyObject* const* args, Py_ssize_t count, bool along_new_axis) {
   if (count < 2 || count > 3 || !PyList_Check(args[0]) || PyList_GET_SIZE(args[0]) == 0) return not_covered();
   const Py_ssize_t tensors = PyList_GET_SIZE(args[0]);
   PyArrayObject* first = as_array(PyList_GET_ITEM(args[0], 0));
-  if (first == nullptr || dtype_of(first) == DType::other || (count == 3 && !is_dtype_of(first, args[2])) || !PyLong_CheckExact(args[1]))
-    return not_covered();
+  if (first == nullptr || dtype_of(first) == DType::other || (count == 3 && !is_dtype_of(first, args[2]))) return not_covered();
   const DType dtype = dtype_of(first);
-  const int ndim = PyArray_NDIM(first), out_ndim = ndim + along_new_axis;
-  int overflow;
-  long axis = PyLong_AsLongAndOverflow(args[1], &overflow);
-  if (overflow != 0 || axis < -out_ndim || axis >= out_ndim || out_ndim > NPY_MAXDIMS) return not_covered();
-  if (axis < 0) axis += out_ndim;
+  const int ndim = PyArray_NDIM(first), out_ndim = ndim + along_new_axis, axis = read_axis_from_either_end(args[1], out_ndim);
+  if (axis < 0 || out_ndim > NPY_MAXDIMS) return not_covered();
   npy_intp shape[NPY_MAXDIMS];
   for (int i = 0; i < out_ndim; ++i) shape[i] = i == axis ? 0 : PyArray_DIM(first, along_new_axis && i > axis ? i - 1 : i);
   std::vector<Part> parts;
   parts.reserve(size_t(tensors));
-  const size_t inner = size_t(product_of(shape + axis + 1, out_ndim - int(axis) - 1)) * item_size(dtype);
+  const size_t inner = size_t(product_of(shape + axis + 1, out_ndim - axis - 1)) * item_size(dtype);
   for (Py_ssize_t i = 0; i < tensors; ++i) {
     PyArrayObject* tensor = as_array(PyList_GET_ITEM(args[0], i));
     if (tensor == nullptr || dtype_of(tensor) != dtype || PyArray_NDIM(tensor) != ndim || !PyArray_IS_C_CONTIGUOUS(tensor) ||
@@ -84,16 +80,16 @@ PyObject* joined(PyObject* const* args, Py_ssize_t count, bool along_new_axis) {
       return not_covered();
     for (int j = 0; j < ndim; ++j)
       if ((along_new_axis || j != axis) && PyArray_DIM(tensor, j) != PyArray_DIM(first, j)) return not_covered();
-    const npy_intp length = along_new_axis ? 1 : PyArray_DIM(tensor, int(axis));
+    const npy_intp length = along_new_axis ? 1 : PyArray_DIM(tensor, axis);
     shape[axis] += length;
     parts.push_back({PyArray_DATA(tensor), size_t(length) * inner});
   }
-  PyArrayObject* out = new_array(dtype, out_ndim, shape);
-  if (out != nullptr && PyArray_SIZE(out) > 0) {
+  Array out = make_array(dtype, out_ndim, shape);
+  if (PyArray_SIZE(out) > 0) {
     MaybeReleaseGil unlocked(double(PyArray_NBYTES(out)) * 0.1);
-    join(product_of(shape, int(axis)), int64_t(parts.size()), parts.data(), PyArray_DATA(out));
+    join(product_of(shape, axis), int64_t(parts.size()), parts.data(), PyArray_DATA(out));
   }
-  return reinterpret_cast<PyObject*>(out);
+  return out.release();
 }
 
 PyObject* call_concatenate(PyObject*, PyObject* const* args, Py_ssize_t count) { return joined(args, count, false); }
@@ -116,12 +112,8 @@ bool read_widths(PyObject* object, int ndim, int64_t (*widths)[2]) {
 bool read_filling(PyObject* object, DType dtype, unsigned char* bytes) {
   std::memset(bytes, 0, 8);
   if (object == Py_None) return true;
-  if (!PyFloat_CheckExact(object) && !PyLong_CheckExact(object)) return false;
-  const double number = PyFloat_AsDouble(object);
-  if (PyErr_Occurred()) {
-    PyErr_Clear();
-    return false;
-  }
+  double number;
+  if (!read_number(object, number)) return false;
   const float small = float(number);
   if (dtype == DType::float32) std::memcpy(bytes, &small, 4);
   else if (dtype == DType::float64) std::memcpy(bytes, &number, 8);
@@ -136,28 +128,25 @@ PyObject* call_pad(PyObject*, PyObject* const* args, Py_ssize_t count) {
   const int ndim = PyArray_NDIM(given);
   int64_t widths[NPY_MAXDIMS][2];
   unsigned char value[8];
-  if (ndim == 0 || ndim > 32 || !PyUnicode_Check(args[2]) || PyUnicode_CompareWithASCIIString(args[2], "constant") != 0 ||
+  if (ndim == 0 || ndim > 32 || !is_text(args[2], "constant") ||
       !read_widths(args[1], ndim, widths) || !read_filling(args[3], dtype_of(given), value))
     return not_covered();
   npy_intp shape[NPY_MAXDIMS];
   double size = 1;
   for (int i = 0; i < ndim; ++i) {
     size *= double(PyArray_DIM(given, i)) + double(widths[i][0]) + double(widths[i][1]);
-    if (size > 1e15) return not_covered();  // of which the caller has more to say
+    if (size > 1e15) return not_covered();  // more than any machine has: the reference says it
     shape[i] = PyArray_DIM(given, i) + widths[i][0] + widths[i][1];
   }
-  PyArrayObject* x = dense(args[0]);
-  PyArrayObject* out = x == nullptr ? nullptr : new_array(dtype_of(given), ndim, shape);
-  if (out != nullptr && PyArray_SIZE(out) > 0) {
+  const Array x = dense(given);
+  Array out = make_array(dtype_of(given), ndim, shape);
+  if (PyArray_SIZE(out) > 0) {
     int64_t lengths[32];
     for (int i = 0; i < ndim; ++i) lengths[i] = PyArray_DIM(x, i);
     MaybeReleaseGil unlocked(double(PyArray_NBYTES(out)) * 0.1);
     pad(ndim, lengths, widths, item_size(dtype_of(given)), value, PyArray_DATA(x), PyArray_DATA(out));
   }
-  Py_XDECREF(x);
-  if (out != nullptr) return reinterpret_cast<PyObject*>(out);
-  PyErr_Clear();
-  return not_covered();
+  return out.release();
 }
 
 // The number, or the only one of a tuple. False for anything else.
@@ -179,32 +168,21 @@ PyObject* call_roll(PyObject*, PyObject* const* args, Py_ssize_t count) {
   int64_t shift, axis = 0;
   if (!read_single(args[1], shift) || (!flat && !read_single(args[2], axis)) || ndim == 0 || axis < -ndim || axis >= ndim) return not_covered();
   if (axis < 0) axis += ndim;
-  PyArrayObject* x = dense(args[0]);
-  PyArrayObject* out = x == nullptr ? nullptr : new_array(dtype_of(given), ndim, shape);
-  if (out != nullptr && PyArray_SIZE(out) > 0) {
+  const Array x = dense(given);
+  Array out = make_array(dtype_of(given), ndim, shape);
+  if (PyArray_SIZE(out) > 0) {
     const int64_t outer = flat ? 1 : product_of(shape, int(axis)), length = flat ? PyArray_SIZE(x) : shape[axis];
     const size_t bytes = size_t(PyArray_NBYTES(x)) / size_t(outer * length);
     MaybeReleaseGil unlocked(double(PyArray_NBYTES(out)) * 0.1);
     roll(outer, size_t(length) * bytes, size_t((shift % length + length) % length) * bytes, PyArray_DATA(x), PyArray_DATA(out));
   }
-  Py_XDECREF(x);
-  return reinterpret_cast<PyObject*>(out);
-}
-
-// reshape(x, shape): a view where the layout allows one.
-PyObject* call_reshape(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  npy_intp numbers[NPY_MAXDIMS];
-  PyArray_Dims shape{numbers, 0};
-  if (count != 2 || !PyArray_CheckExact(args[0]) || !read_shape(args[1], shape.len, numbers)) return not_covered();
-  PyArrayObject* x = reinterpret_cast<PyArrayObject*>(args[0]);
-  if (product_of(numbers, shape.len) != PyArray_SIZE(x)) return not_covered();
-  return PyArray_Newshape(x, &shape, NPY_CORDER);
+  return out.release();
 }
 
 // copy(x): the same elements, dense.
 PyObject* call_copy(PyObject*, PyObject* const* args, Py_ssize_t count) {
   PyArrayObject* x = count == 1 ? as_array(args[0]) : nullptr;
-  return x == nullptr || !can_copy_densely(x) ? not_covered() : reinterpret_cast<PyObject*>(dense_copy(x));
+  return x == nullptr || !can_copy(x) ? not_covered() : copy_of(x).release();
 }
 
 }  // namespace
@@ -216,7 +194,6 @@ void bind_moving(PyObject* kernels) {
   add_kernel(kernels, "stack", call_stack);
   add_kernel(kernels, "pad", call_pad);
   add_kernel(kernels, "roll", call_roll);
-  add_kernel(kernels, "reshape", call_reshape);
   add_kernel(kernels, "copy", call_copy);
 }
 

@@ -5,17 +5,10 @@
 
 #include "bindings/half.hpp"
 #include "bindings/operands.hpp"
-#include "core/memory.hpp"
+#include "core/workspace.hpp"
 
 namespace extensor {
 namespace {
-
-bool read_number(PyObject* object, double& number) {
-  number = PyFloat_AsDouble(object);
-  if (!PyErr_Occurred()) return true;
-  PyErr_Clear();
-  return false;
-}
 
 bool read_eps(PyObject* object, double& eps) { return read_number(object, eps) && eps >= 0 && std::isfinite(eps); }
 
@@ -23,17 +16,15 @@ bool read_eps(PyObject* object, double& eps) { return read_number(object, eps) &
 int normalised_axes(PyArrayObject* x, PyObject* lengths, PyObject* eps, double& number) {
   npy_intp shape[NPY_MAXDIMS];
   int count = 1;
-  if (PyLong_Check(lengths)) shape[0] = PyLong_AsSsize_t(lengths);
+  if (PyLong_CheckExact(lengths)) shape[0] = npy_intp(read_below(lengths, NPY_MAX_INTP));
   else if (!read_shape(lengths, count, shape)) return 0;
-  if (PyErr_Occurred()) PyErr_Clear();
   if (count == 0 || count > PyArray_NDIM(x) || !PyArray_CompareLists(PyArray_DIMS(x) + PyArray_NDIM(x) - count, shape, count)) return 0;
   return read_eps(eps, number) ? count : 0;
 }
 
 // Whether a weight or a bias, if there is one, has the last `count` axes of x.
 bool has_last_axes(PyArrayObject* array, PyArrayObject* x, int count) {
-  return array == nullptr ||
-         (PyArray_NDIM(array) == count && PyArray_CompareLists(PyArray_DIMS(array), PyArray_DIMS(x) + PyArray_NDIM(x) - count, count));
+  return array == nullptr || has_shape(array, count, PyArray_DIMS(x) + PyArray_NDIM(x) - count);
 }
 
 // layer_norm: x, normalized_shape, weight, bias, eps.  rms_norm: x, normalized_shape, weight, eps.
@@ -50,17 +41,15 @@ PyObject* call_rows(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (inner == 0 || !operands.take(0, args[0], dtype) || !operands.take(1, args[2], dtype) ||
       (centre && !operands.take(2, args[3], dtype)) || !has_last_axes(operands.array(1), x, inner) || !has_last_axes(operands.array(2), x, inner))
     return not_covered();
-  PyArrayObject* out = new_array(dtype, PyArray_NDIM(x), PyArray_DIMS(x));
-  if (out == nullptr || PyArray_SIZE(out) == 0) return reinterpret_cast<PyObject*>(out);
+  Array out = make_array(dtype, PyArray_NDIM(x), PyArray_DIMS(x));
+  if (PyArray_SIZE(out) == 0) return out.release();
   const int64_t rows = product_of(PyArray_DIMS(x), PyArray_NDIM(x) - inner), n = PyArray_SIZE(x) / rows;
-  const auto run = [&](auto zero) {
+  with_type(dtype, [&](auto zero) {
     using T = decltype(zero);
+    MaybeReleaseGil unlocked(double(rows * n) * norm_ns);
     norm_functions<T>().rows({rows, n, operands.data<T>(0), operands.data<T>(1), operands.data<T>(2), eps, centre}, data_of<T>(out));
-  };
-  MaybeReleaseGil unlocked(double(PyArray_SIZE(x)) * norm_ns);
-  if (dtype == DType::float32) run(0.0f);
-  else run(0.0);
-  return reinterpret_cast<PyObject*>(out);
+  });
+  return out.release();
 }
 
 // g, x, normalized_shape, weight, eps, needs
@@ -81,29 +70,30 @@ PyObject* call_rows_backward(PyObject* self, PyObject* const* args, Py_ssize_t c
     return not_covered();
   if (needs[1] && operands.array(1) == nullptr) return not_covered();  // whoever asks must know that there is none
   const npy_intp* shape = PyArray_DIMS(x);
-  PyArrayObject* grad_x = needs[0] ? new_array(dtype, PyArray_NDIM(x), shape) : nullptr;
-  PyArrayObject* grad_weight = needs[1] ? new_array(dtype, inner, shape + start) : nullptr;
-  PyArrayObject* grad_bias = needs[2] ? new_array(dtype, inner, shape + start) : nullptr;
-  const bool made = (grad_x != nullptr) == needs[0] && (grad_weight != nullptr) == needs[1] && (grad_bias != nullptr) == needs[2];
-  if (made) {
-    const int64_t rows = product_of(shape, start), n = PyArray_SIZE(x) / rows;
-    const auto run = [&](auto zero) {
-      using T = decltype(zero);
-      const RowNorm<T> norm{rows, n, operands.data<T>(0), operands.data<T>(1), nullptr, eps, centre};
-      norm_functions<T>().rows_backward(norm, operands.data<T>(2), data_of<T>(grad_x), data_of<T>(grad_weight), data_of<T>(grad_bias));
-    };
-    MaybeReleaseGil unlocked(double(PyArray_SIZE(x)) * norm_ns * 3);
-    if (dtype == DType::float32) run(0.0f);
-    else run(0.0);
-  }
-  if (centre) return results({grad_x, grad_weight, grad_bias}, made);
-  return results({grad_x, grad_weight}, made);
+  Array grads[] = {make_wanted(needs[0], dtype, PyArray_NDIM(x), shape), make_wanted(needs[1], dtype, inner, shape + start),
+                   make_wanted(needs[2], dtype, inner, shape + start)};
+  const int64_t rows = product_of(shape, start), n = PyArray_SIZE(x) / rows;
+  with_type(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const RowNorm<T> norm{rows, n, operands.data<T>(0), operands.data<T>(1), nullptr, eps, centre};
+    MaybeReleaseGil unlocked(double(rows * n) * norm_ns * 3);
+    norm_functions<T>().rows_backward(norm, operands.data<T>(2), data_of<T>(grads[0]), data_of<T>(grads[1]), data_of<T>(grads[2]));
+  });
+  return tuple_of(grads, centre ? 3 : 2);
 }
 
 // A channel is read in pieces of neighbours; very short ones are left to the reference.
 bool covers_channels(PyArrayObject* x) {
   return x != nullptr && is_float(dtype_of(x)) && PyArray_NDIM(x) > 2 && PyArray_SIZE(x) > 0 &&
          product_of(PyArray_DIMS(x) + 2, PyArray_NDIM(x) - 2) >= 4;
+}
+
+// Whether the arrays, if there are any, have one value for each channel of x.
+template <int most>
+bool are_vectors(const Operands<most>& operands, std::initializer_list<int> indices, npy_intp channels) {
+  for (int i : indices)
+    if (operands.array(i) != nullptr && !has_shape(operands.array(i), 1, &channels)) return false;
+  return true;
 }
 
 // x, weight, bias, running_mean, running_var, training, momentum, eps
@@ -115,30 +105,23 @@ PyObject* call_channels(PyObject*, PyObject* const* args, Py_ssize_t count) {
   for (int i = 0; i < 5; ++i)
     if (!operands.take(i, args[i], dtype)) return not_covered();
   double momentum, eps;
-  if (!read_number(args[6], momentum) || !read_number(args[7], eps)) return not_covered();
-  const bool training = args[5] == Py_True;
+  bool training;
+  if (!read_flag(args[5], training) || !read_number(args[6], momentum) || !read_number(args[7], eps)) return not_covered();
   const npy_intp* shape = PyArray_DIMS(x);
+  if (!are_vectors(operands, {1, 2, 3, 4}, shape[1]) || (!training && (args[3] == Py_None || args[4] == Py_None))) return not_covered();
   const bool keeps_mean = training && args[3] != Py_None, keeps_var = training && args[4] != Py_None;
-  PyArrayObject* out = new_array(dtype, PyArray_NDIM(x), shape);
-  PyArrayObject* new_mean = keeps_mean ? new_array(dtype, 1, shape + 1) : nullptr;
-  PyArrayObject* new_var = keeps_var ? new_array(dtype, 1, shape + 1) : nullptr;
-  const bool made = out != nullptr && (new_mean != nullptr) == keeps_mean && (new_var != nullptr) == keeps_var;
-  if (made) {
-    const auto run = [&](auto zero) {
-      using T = decltype(zero);
-      const ChannelNorm<T> norm{shape[0], shape[1], product_of(shape + 2, PyArray_NDIM(x) - 2), operands.data<T>(0), operands.data<T>(1),
-                                operands.data<T>(2), operands.data<T>(3), operands.data<T>(4), training, momentum, eps};
-      norm_functions<T>().channels(norm, data_of<T>(out), data_of<T>(new_mean), data_of<T>(new_var));
-    };
+  Array found[] = {make_array(dtype, PyArray_NDIM(x), shape), make_wanted(keeps_mean, dtype, 1, shape + 1),
+                   make_wanted(keeps_var, dtype, 1, shape + 1)};
+  with_type(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const ChannelNorm<T> norm{shape[0], shape[1], product_of(shape + 2, PyArray_NDIM(x) - 2), operands.data<T>(0), operands.data<T>(1),
+                              operands.data<T>(2), operands.data<T>(3), operands.data<T>(4), training, momentum, eps};
     MaybeReleaseGil unlocked(double(PyArray_SIZE(x)) * norm_ns * 2);
-    if (dtype == DType::float32) run(0.0f);
-    else run(0.0);
-  }
-  if (made && !training) {
-    new_mean = reinterpret_cast<PyArrayObject*>(Py_NewRef(args[3]));
-    new_var = reinterpret_cast<PyArrayObject*>(Py_NewRef(args[4]));
-  }
-  return results({out, new_mean, new_var}, made);
+    norm_functions<T>().channels(norm, data_of<T>(found[0]), data_of<T>(found[1]), data_of<T>(found[2]));
+  });
+  for (int i = 1; i < 3; ++i)
+    if (!training && args[2 + i] != Py_None) found[i] = shared(as_array(args[2 + i]));
+  return tuple_of(found);
 }
 
 // g, g_mean, g_var, x, weight, running_mean, running_var, training, momentum, eps, needs
@@ -150,41 +133,31 @@ PyObject* call_channels_backward(PyObject*, PyObject* const* args, Py_ssize_t co
   for (int i = 0; i < 7; ++i)
     if (!operands.take(i, args[i], dtype)) return not_covered();
   double momentum, eps;
-  bool needs[3];
-  if (!read_number(args[8], momentum) || !read_number(args[9], eps) || !read_flags(args[10], needs, 3)) return not_covered();
+  bool training, needs[3];
+  if (!read_flag(args[7], training) || !read_number(args[8], momentum) || !read_number(args[9], eps) || !read_flags(args[10], needs, 3))
+    return not_covered();
   const npy_intp* shape = PyArray_DIMS(x);
-  PyArrayObject* grad_x = needs[0] ? new_array(dtype, PyArray_NDIM(x), shape) : nullptr;
-  PyArrayObject* grad_weight = needs[1] ? new_array(dtype, 1, shape + 1) : nullptr;
-  PyArrayObject* grad_bias = needs[2] ? new_array(dtype, 1, shape + 1) : nullptr;
-  const bool made = (grad_x != nullptr) == needs[0] && (grad_weight != nullptr) == needs[1] && (grad_bias != nullptr) == needs[2];
-  if (made) {
-    const auto run = [&](auto zero) {
-      using T = decltype(zero);
-      const ChannelNorm<T> norm{shape[0], shape[1], product_of(shape + 2, PyArray_NDIM(x) - 2), operands.data<T>(3), operands.data<T>(4),
-                                nullptr, operands.data<T>(5), operands.data<T>(6), args[7] == Py_True, momentum, eps};
-      norm_functions<T>().channels_backward(norm, operands.data<T>(0), operands.data<T>(1), operands.data<T>(2), data_of<T>(grad_x),
-                                            data_of<T>(grad_weight), data_of<T>(grad_bias));
-    };
+  const int known = training ? 1 : 5;  // the gradients of the new statistics, or the statistics
+  if (operands.array(0) == nullptr || !has_last_axes(operands.array(0), x, PyArray_NDIM(x)) || !are_vectors(operands, {1, 2, 4, 5, 6}, shape[1]) ||
+      operands.array(known) == nullptr || operands.array(known + 1) == nullptr)
+    return not_covered();
+  Array grads[] = {make_wanted(needs[0], dtype, PyArray_NDIM(x), shape), make_wanted(needs[1], dtype, 1, shape + 1),
+                   make_wanted(needs[2], dtype, 1, shape + 1)};
+  with_type(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const ChannelNorm<T> norm{shape[0], shape[1], product_of(shape + 2, PyArray_NDIM(x) - 2), operands.data<T>(3), operands.data<T>(4),
+                              nullptr, operands.data<T>(5), operands.data<T>(6), training, momentum, eps};
     MaybeReleaseGil unlocked(double(PyArray_SIZE(x)) * norm_ns * 3);
-    if (dtype == DType::float32) run(0.0f);
-    else run(0.0);
-  }
-  return results({grad_x, grad_weight, grad_bias}, made);
+    norm_functions<T>().channels_backward(norm, operands.data<T>(0), operands.data<T>(1), operands.data<T>(2), data_of<T>(grads[0]),
+                                          data_of<T>(grads[1]), data_of<T>(grads[2]));
+  });
+  return tuple_of(grads);
 }
 
 // The number of groups, which must divide the channels; 0 for anything else.
 int64_t read_groups(PyObject* object, int64_t channels) {
-  const long groups = read_axis(object, int(channels) + 1);
+  const int64_t groups = read_below(object, channels + 1);
   return groups > 0 && channels % groups == 0 ? groups : 0;
-}
-
-// Whether the arrays, if there are any, have one value for each channel of x.
-bool are_vectors(const Operands<3>& operands, std::initializer_list<int> indices, npy_intp channels) {
-  for (int i : indices) {
-    PyArrayObject* array = operands.array(i);
-    if (array != nullptr && (PyArray_NDIM(array) != 1 || PyArray_DIM(array, 0) != channels)) return false;
-  }
-  return true;
 }
 
 // x, groups, weight, bias, eps
@@ -201,18 +174,15 @@ PyObject* call_groups(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (groups == 0 || !read_eps(args[4], eps) || !operands.take(0, args[0], dtype) || !operands.take(1, args[2], dtype) ||
       !operands.take(2, args[3], dtype) || !are_vectors(operands, {1, 2}, shape[1]))
     return not_covered();
-  PyArrayObject* out = new_array(dtype, PyArray_NDIM(x), shape);
-  if (out == nullptr) return nullptr;
-  const auto run = [&](auto zero) {
+  Array out = make_array(dtype, PyArray_NDIM(x), shape);
+  with_type(dtype, [&](auto zero) {
     using T = decltype(zero);
     const GroupNorm<T> norm{shape[0], shape[1], product_of(shape + 2, PyArray_NDIM(x) - 2), groups, operands.data<T>(0), operands.data<T>(1),
                             operands.data<T>(2), eps};
+    MaybeReleaseGil unlocked(double(PyArray_SIZE(x)) * norm_ns);
     group_norm_functions<T>().forward(norm, data_of<T>(out));
-  };
-  MaybeReleaseGil unlocked(double(PyArray_SIZE(x)) * norm_ns);
-  if (dtype == DType::float32) run(0.0f);
-  else run(0.0);
-  return reinterpret_cast<PyObject*>(out);
+  });
+  return out.release();
 }
 
 // g, x, groups, weight, eps, needs
@@ -232,25 +202,17 @@ PyObject* call_groups_backward(PyObject* self, PyObject* const* args, Py_ssize_t
       !has_last_axes(operands.array(0), x, PyArray_NDIM(x)) || !are_vectors(operands, {2}, shape[1]))
     return not_covered();
   if (needs[1] && operands.array(2) == nullptr) return not_covered();  // whoever asks must know that there is none
-  PyArrayObject* grads[] = {needs[0] ? new_array(dtype, PyArray_NDIM(x), shape) : nullptr, needs[1] ? new_array(dtype, 1, shape + 1) : nullptr,
-                            needs[2] ? new_array(dtype, 1, shape + 1) : nullptr};
-  const size_t bytes = size_t(shape[0] * shape[1]) * 2 * sizeof(double);
-  double* const sums = static_cast<double*>(acquire_buffer(bytes));
-  const bool made = sums != nullptr && (grads[0] != nullptr) == needs[0] && (grads[1] != nullptr) == needs[1] && (grads[2] != nullptr) == needs[2];
-  if (made) {
-    const auto run = [&](auto zero) {
-      using T = decltype(zero);
-      const GroupNorm<T> norm{shape[0], shape[1], product_of(shape + 2, PyArray_NDIM(x) - 2), groups, operands.data<T>(1), operands.data<T>(2),
-                              nullptr, eps};
-      group_norm_functions<T>().backward(norm, operands.data<T>(0), sums, data_of<T>(grads[0]), data_of<T>(grads[1]), data_of<T>(grads[2]));
-    };
+  Array grads[] = {make_wanted(needs[0], dtype, PyArray_NDIM(x), shape), make_wanted(needs[1], dtype, 1, shape + 1),
+                   make_wanted(needs[2], dtype, 1, shape + 1)};
+  Workspace<double> sums(shape[0] * shape[1] * 2);
+  with_type(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const GroupNorm<T> norm{shape[0], shape[1], product_of(shape + 2, PyArray_NDIM(x) - 2), groups, operands.data<T>(1), operands.data<T>(2),
+                            nullptr, eps};
     MaybeReleaseGil unlocked(double(PyArray_SIZE(x)) * norm_ns * 3);
-    if (dtype == DType::float32) run(0.0f);
-    else run(0.0);
-  }
-  if (sums != nullptr) recycle_buffer(sums, bytes);
-  else PyErr_NoMemory();
-  return results(grads, 3, made);
+    group_norm_functions<T>().backward(norm, operands.data<T>(0), sums.data(), data_of<T>(grads[0]), data_of<T>(grads[1]), data_of<T>(grads[2]));
+  });
+  return tuple_of(grads);
 }
 
 constexpr bool centres = true, keeps_mean = false;

@@ -11,49 +11,51 @@ namespace extensor {
 template <int most>
 class Operands {
  public:
-  Operands() = default;
-  ~Operands() {
-    for (PyArrayObject* array : arrays_) Py_XDECREF(array);
-  }
-  Operands(const Operands&) = delete;
-  Operands& operator=(const Operands&) = delete;
-
   // False if the argument is neither None nor an array of `dtype` that can be read.
   bool take(int index, PyObject* argument, DType dtype) {
     if (argument == Py_None) return true;
     PyArrayObject* array = as_array(argument);
     if (array == nullptr || dtype_of(array) != dtype || !is_readable(array)) return false;
-    arrays_[index] = dense(argument);
-    if (arrays_[index] == nullptr) PyErr_Clear();
-    return arrays_[index] != nullptr;
+    arrays_[index] = dense(array);
+    return true;
   }
   PyArrayObject* array(int index) const { return arrays_[index]; }
   template <class T>
   const T* data(int index) const {
-    return arrays_[index] == nullptr ? nullptr : static_cast<const T*>(PyArray_DATA(arrays_[index]));
+    return data_of<const T>(arrays_[index]);
   }
 
  private:
-  PyArrayObject* arrays_[most] = {};
+  Array arrays_[most];
 };
 
-template <class T>
-T* data_of(PyArrayObject* array) {
-  return array == nullptr ? nullptr : static_cast<T*>(PyArray_DATA(array));
+// A new array if it is wanted.
+inline Array make_wanted(bool wanted, DType dtype, int ndim, const npy_intp* shape) {
+  return wanted ? make_array(dtype, ndim, shape) : Array();
 }
 
-// A tuple of `count` arrays, None for nullptr; takes them over. `made` says whether those that are wanted exist.
-inline PyObject* results(PyArrayObject* const* arrays, Py_ssize_t count, bool made) {
-  PyObject* tuple = made ? PyTuple_New(count) : nullptr;
+// A new tuple of arrays, which it takes over; None for those that there are not.
+inline PyObject* tuple_of(Array* arrays, Py_ssize_t count) {
+  Ref<> tuple = owned(PyTuple_New(count));
   for (Py_ssize_t i = 0; i < count; ++i) {
-    if (tuple == nullptr) Py_XDECREF(arrays[i]);
-    else PyTuple_SET_ITEM(tuple, i, arrays[i] == nullptr ? Py_NewRef(Py_None) : reinterpret_cast<PyObject*>(arrays[i]));
+    PyObject* item = arrays[i].release();
+    PyTuple_SET_ITEM(tuple.get(), i, item == nullptr ? Py_NewRef(Py_None) : item);
   }
-  return tuple;
+  return tuple.release();
+}
+template <int count>
+PyObject* tuple_of(Array (&arrays)[count]) {
+  return tuple_of(arrays, count);
 }
 
-inline PyObject* results(std::initializer_list<PyArrayObject*> arrays, bool made) {
-  return results(arrays.begin(), Py_ssize_t(arrays.size()), made);
+// The tuple of gradient(0) and gradient(1), which may be None; NotImplemented as soon as one of them is.
+template <class Gradient>
+PyObject* pair_of_gradients(const Gradient& gradient) {
+  Ref<> first = gradient(0);
+  if (first == Py_NotImplemented) return first.release();
+  Ref<> second = gradient(1);
+  if (second == Py_NotImplemented) return second.release();
+  return owned(PyTuple_Pack(2, first.get(), second.get())).release();
 }
 
 }  // namespace extensor

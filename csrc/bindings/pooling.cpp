@@ -56,11 +56,6 @@ std::vector<double> divisors_of(const PoolShape& s, bool count_include_pad) {
   return divisors;
 }
 
-template <class T>
-T* data_of(PyArrayObject* array) {
-  return static_cast<T*>(PyArray_DATA(array));
-}
-
 // x, window, stride, padding, size
 PyObject* call_max_pool2d(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (count != 5) return not_covered();
@@ -70,16 +65,15 @@ PyObject* call_max_pool2d(PyObject* self, PyObject* const* args, Py_ssize_t coun
   if (!read_pool(args + 1, PyArray_DIMS(images), s)) return not_covered();
   const DType dtype = dtype_of(images);
   const npy_intp shape[] = {PyArray_DIM(images, 0), PyArray_DIM(images, 1), s.y[0], s.y[1]};
-  PyArrayObject* x = dense(args[0]);
-  PyArrayObject* out = x == nullptr ? nullptr : new_array(dtype, 4, shape);
-  if (out != nullptr && PyArray_SIZE(out) > 0) {
+  const Array x = dense(images);
+  Array out = make_array(dtype, 4, shape);
+  if (PyArray_SIZE(out) > 0) {
     MaybeReleaseGil unlocked(pool_ns(s));
     const PoolTable& table = EXTENSOR_SELECT(pool_table)();
     if (dtype == DType::float32) table.max32(s, data_of<float>(x), data_of<float>(out));
     else table.max64(s, data_of<double>(x), data_of<double>(out));
   }
-  Py_XDECREF(x);
-  return reinterpret_cast<PyObject*>(out);
+  return out.release();
 }
 
 // g, x, window, stride, padding, size
@@ -91,17 +85,15 @@ PyObject* call_max_pool2d_backward(PyObject* self, PyObject* const* args, Py_ssi
   const DType dtype = dtype_of(images);
   if (dtype_of(upstream) != dtype || !read_pool(args + 2, PyArray_DIMS(images), s) || !fits(upstream, PyArray_DIMS(images), s))
     return not_covered();
-  PyArrayObject *g = dense(args[0]), *x = dense(args[1]);
-  PyArrayObject* out = g == nullptr || x == nullptr ? nullptr : new_array(dtype, 4, PyArray_DIMS(images));
-  if (out != nullptr && PyArray_SIZE(out) > 0) {
+  const Array g = dense(upstream), x = dense(images);
+  Array out = make_array(dtype, 4, PyArray_DIMS(images));
+  if (PyArray_SIZE(out) > 0) {
     MaybeReleaseGil unlocked(pool_ns(s));
     const PoolTable& table = EXTENSOR_SELECT(pool_table)();
     if (dtype == DType::float32) table.max_backward32(s, data_of<float>(g), data_of<float>(x), data_of<float>(out));
     else table.max_backward64(s, data_of<double>(g), data_of<double>(x), data_of<double>(out));
   }
-  Py_XDECREF(g);
-  Py_XDECREF(x);
-  return reinterpret_cast<PyObject*>(out);
+  return out.release();
 }
 
 // x, window, stride, padding, size, count_include_pad
@@ -110,20 +102,20 @@ PyObject* call_avg_pool2d(PyObject* self, PyObject* const* args, Py_ssize_t coun
   PoolShape s;
   PyArrayObject* images = as_images(args[0]);
   if (images == nullptr) return call_widened(call_avg_pool2d, self, args, count);
-  if (!read_pool(args + 1, PyArray_DIMS(images), s)) return not_covered();
+  bool with_padding;
+  if (!read_pool(args + 1, PyArray_DIMS(images), s) || !read_flag(args[5], with_padding)) return not_covered();
   const DType dtype = dtype_of(images);
   const npy_intp shape[] = {PyArray_DIM(images, 0), PyArray_DIM(images, 1), s.y[0], s.y[1]};
-  PyArrayObject* x = dense(args[0]);
-  PyArrayObject* out = x == nullptr ? nullptr : new_array(dtype, 4, shape);
-  if (out != nullptr && PyArray_SIZE(out) > 0) {
-    const std::vector<double> divisors = divisors_of(s, args[5] == Py_True);
+  const Array x = dense(images);
+  Array out = make_array(dtype, 4, shape);
+  if (PyArray_SIZE(out) > 0) {
+    const std::vector<double> divisors = divisors_of(s, with_padding);
     MaybeReleaseGil unlocked(pool_ns(s));
     const PoolTable& table = EXTENSOR_SELECT(pool_table)();
     if (dtype == DType::float32) table.mean32(s, divisors.data(), data_of<float>(x), data_of<float>(out));
     else table.mean64(s, divisors.data(), data_of<double>(x), data_of<double>(out));
   }
-  Py_XDECREF(x);
-  return reinterpret_cast<PyObject*>(out);
+  return out.release();
 }
 
 // g, shape, window, stride, padding, size, count_include_pad
@@ -134,19 +126,21 @@ PyObject* call_avg_pool2d_backward(PyObject* self, PyObject* const* args, Py_ssi
   npy_intp shape[NPY_MAXDIMS];
   PyArrayObject* upstream = as_images(args[0]);
   if (upstream == nullptr) return call_widened(call_avg_pool2d_backward, self, args, count);
-  if (!read_shape(args[1], ndim, shape) || ndim != 4 || !read_pool(args + 2, shape, s) || !fits(upstream, shape, s)) return not_covered();
+  bool with_padding;
+  if (!read_shape(args[1], ndim, shape) || ndim != 4 || !read_pool(args + 2, shape, s) || !fits(upstream, shape, s) ||
+      !read_flag(args[6], with_padding))
+    return not_covered();
   const DType dtype = dtype_of(upstream);
-  PyArrayObject* g = dense(args[0]);
-  PyArrayObject* out = g == nullptr ? nullptr : new_array(dtype, 4, shape);
-  if (out != nullptr && PyArray_SIZE(out) > 0) {
-    const std::vector<double> divisors = divisors_of(s, args[6] == Py_True);
+  const Array g = dense(upstream);
+  Array out = make_array(dtype, 4, shape);
+  if (PyArray_SIZE(out) > 0) {
+    const std::vector<double> divisors = divisors_of(s, with_padding);
     MaybeReleaseGil unlocked(pool_ns(s));
     const PoolTable& table = EXTENSOR_SELECT(pool_table)();
     if (dtype == DType::float32) table.mean_backward32(s, divisors.data(), data_of<float>(g), data_of<float>(out));
     else table.mean_backward64(s, divisors.data(), data_of<double>(g), data_of<double>(out));
   }
-  Py_XDECREF(g);
-  return reinterpret_cast<PyObject*>(out);
+  return out.release();
 }
 
 }  // namespace

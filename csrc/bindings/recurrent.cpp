@@ -1,33 +1,16 @@
 // Recurrent cells and sequences as Python functions. A cell is a sequence of one step.
 #include "kernels/recurrent/recurrent.hpp"
 
+#include <new>
+
 #include "bindings/half.hpp"
 #include "bindings/operands.hpp"
-#include "core/memory.hpp"
+#include "core/workspace.hpp"
 
 namespace extensor {
 namespace {
 
 enum Operand { x_, h_, c_, w_ih_, w_hh_, b_ih_, b_hh_, hidden_, cells_, gates_, g_hidden_, g_cells_, operand_count };
-
-// Working memory, given back when it goes out of scope.
-class Scratch {
- public:
-  explicit Scratch(int64_t bytes) : bytes_(size_t(bytes)), data_(acquire_buffer(bytes_)) {}
-  ~Scratch() {
-    if (data_ != nullptr) recycle_buffer(data_, bytes_);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  template <class T>
-  T* data() const {
-    return static_cast<T*>(data_);
-  }
-
- private:
-  size_t bytes_;
-  void* data_;
-};
 
 // The arguments of a call. x is [steps, batch, inputs], or of one step [batch, inputs] or [inputs].
 class Call {
@@ -38,15 +21,17 @@ class Call {
   // LSTM may be without w_ih.
   bool take(std::initializer_list<Operand> order, PyObject* const* args) {
     for (Operand operand : order) {
-      if (operand == x_ && PyArray_Check(*args)) dtype = dtype_of(reinterpret_cast<PyArrayObject*>(*args));
+      if (operand == x_ && PyArray_Check(*args)) dtype = dtype_of(as_array(*args));
       ++args;
     }
     args -= order.size();
     if (!is_float(dtype)) return false;
     for (Operand operand : order)
       if (!operands.take(operand, *args++, dtype)) return false;
+    for (Operand operand : order)
+      if (operands.array(operand) == nullptr && operand != w_ih_ && operand != b_ih_ && operand != b_hh_ && operand < g_hidden_) return false;
     for (Operand operand : {x_, h_, w_hh_})
-      if (operands.array(operand) == nullptr || PyArray_SIZE(operands.array(operand)) == 0) return false;
+      if (PyArray_SIZE(operands.array(operand)) == 0) return false;
     PyArrayObject* x = operands.array(x_);
     PyArrayObject* w_ih = operands.array(w_ih_);
     const int ndim = PyArray_NDIM(x);
@@ -54,8 +39,8 @@ class Call {
     steps = ndim == 3 ? PyArray_DIM(x, 0) : 1;
     batch = ndim == 1 ? 1 : PyArray_DIM(x, ndim - 2);
     inputs = PyArray_DIM(x, ndim - 1);
-    hidden = PyArray_DIM(operands.array(w_hh_), 1);
-    return ndim <= 3;
+    hidden = PyArray_NDIM(operands.array(w_hh_)) == 2 ? PyArray_DIM(operands.array(w_hh_), 1) : 0;
+    return ndim >= 1 && ndim <= 3 && hidden > 0 && fit_together();
   }
 
   template <class T>
@@ -69,20 +54,27 @@ class Call {
   }
 
   // A new array like h, for every step if x has steps.
-  PyArrayObject* new_states(int64_t wider = 1) const {
+  Array make_states(int64_t wider = 1) const {
     const npy_intp shape[] = {steps, batch, hidden * wider};
-    if (PyArray_NDIM(operands.array(x_)) == 3) return new_array(dtype, 3, shape);
-    return new_array(dtype, PyArray_NDIM(operands.array(h_)), PyArray_DIMS(operands.array(h_)));
+    if (PyArray_NDIM(operands.array(x_)) == 3) return make_array(dtype, 3, shape);
+    return make_array(dtype, PyArray_NDIM(operands.array(h_)), PyArray_DIMS(operands.array(h_)));
   }
-
-  // Bytes of `wider` states of every step.
-  int64_t bytes_of_states(int64_t wider) const { return steps * batch * hidden * wider * (dtype == DType::float32 ? 4 : 8); }
 
   // Calls run(T()) without the interpreter lock.
   template <class Run>
-  bool unlocked(const Run& run) const {
+  void compute(const Run& run) const {
     MaybeReleaseGil unlocked(sequence_ns(sequence<float>()));
-    return dtype == DType::float32 ? run(0.0f) : run(0.0);
+    if (!with_type(dtype, run)) throw std::bad_alloc();
+  }
+
+  // Whether the arrays have as many elements as the lengths say.
+  bool fit_together() const {
+    const int64_t rows = gates_per_unit * hidden, states = steps * batch * hidden;
+    const int64_t sizes[operand_count] = {steps * batch * inputs, batch * hidden, batch * hidden, rows * inputs, rows * hidden, rows, rows,
+                                          states,                 states,         states * 4,     states,        states};
+    for (int operand = 0; operand < operand_count; ++operand)
+      if (operands.array(operand) != nullptr && PyArray_SIZE(operands.array(operand)) != sizes[operand]) return false;
+    return operands.array(w_ih_) != nullptr || inputs == rows;
   }
 
   const int gates_per_unit;
@@ -92,33 +84,17 @@ class Call {
   bool reverse = false;
 };
 
-PyObject* result_or_no_memory(PyArrayObject* const* arrays, Py_ssize_t count, bool made) {
-  PyObject* tuple = results(arrays, count, made);
-  return tuple == nullptr && !PyErr_Occurred() ? PyErr_NoMemory() : tuple;
-}
-
-// An only result stands for itself.
-PyObject* result_or_no_memory(PyArrayObject* array, bool made) {
-  if (made) return reinterpret_cast<PyObject*>(array);
-  Py_XDECREF(array);
-  return PyErr_Occurred() ? nullptr : PyErr_NoMemory();
-}
-
 // The gradients that are wanted: x, h, (c), w_ih, w_hh, b_ih, b_hh.
 class Gradients {
  public:
-  Gradients(const Call& call, PyObject* needs, bool has_c) : count_(has_c ? 7 : 6) {
-    bool wanted[7];
-    readable = read_flags(needs, wanted, count_);
-    if (!readable) return;
+  Gradients(const Call& call, const bool* wanted, bool has_c) : count_(has_c ? 7 : 6) {
     int i = 0;
     for (Operand operand : {x_, h_, c_, w_ih_, w_hh_, b_ih_, b_hh_}) {
       if (operand == c_ && !has_c) continue;
       place_[operand] = i;
       const npy_intp rows = call.gates_per_unit * call.hidden;
       PyArrayObject* like = operand < b_ih_ ? call.operands.array(operand) : nullptr;
-      if (wanted[i]) arrays_[i] = like != nullptr ? new_array(call.dtype, PyArray_NDIM(like), PyArray_DIMS(like)) : new_array(call.dtype, 1, &rows);
-      made = made && (arrays_[i] != nullptr) == wanted[i];
+      if (wanted[i]) arrays_[i] = like != nullptr ? make_array(call.dtype, PyArray_NDIM(like), PyArray_DIMS(like)) : make_array(call.dtype, 1, &rows);
       ++i;
     }
   }
@@ -130,19 +106,21 @@ class Gradients {
   SequenceGradients<T> all() const {
     return {data<T>(x_), data<T>(h_), data<T>(w_ih_), data<T>(w_hh_), data<T>(b_ih_), data<T>(b_hh_)};
   }
-  PyObject* finished(bool computed) { return result_or_no_memory(arrays_, count_, computed); }
-
-  bool readable = false, made = true;
+  PyObject* release() { return tuple_of(arrays_, count_); }
 
  private:
   int count_;
   int place_[operand_count] = {};
-  PyArrayObject* arrays_[7] = {};
+  Array arrays_[7];
 };
 
-bool is_relu(PyObject* name) { return PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, "relu") == 0; }
+// "tanh" or "relu". False for anything else.
+bool read_nonlinearity(PyObject* name, bool& relu) {
+  relu = is_text(name, "relu");
+  return relu || is_text(name, "tanh");
+}
 
-bool is_half_call(PyObject* x) { return PyArray_Check(x) && !is_float(dtype_of(reinterpret_cast<PyArrayObject*>(x))); }
+bool is_half_call(PyObject* x) { return PyArray_Check(x) && !is_float(dtype_of(as_array(x))); }
 
 // x, h, w_ih, w_hh, b_ih, b_hh, nonlinearity; a sequence: reverse
 PyObject* call_rnn(PyObject* self, PyObject* const* args, Py_ssize_t count) {
@@ -150,14 +128,16 @@ PyObject* call_rnn(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (count != (is_sequence ? 8 : 7)) return not_covered();
   if (is_half_call(args[0])) return call_widened(call_rnn, self, args, count);
   Call call(1);
-  if (!call.take({x_, h_, w_ih_, w_hh_, b_ih_, b_hh_}, args)) return not_covered();
-  call.reverse = is_sequence && args[7] == Py_True;
-  PyArrayObject* hidden = call.new_states();
-  const bool done = hidden != nullptr && call.unlocked([&](auto zero) {
+  bool relu;
+  if (!call.take({x_, h_, w_ih_, w_hh_, b_ih_, b_hh_}, args) || !read_nonlinearity(args[6], relu) ||
+      (is_sequence && !read_flag(args[7], call.reverse)))
+    return not_covered();
+  Array hidden = call.make_states();
+  call.compute([&](auto zero) {
     using T = decltype(zero);
-    return EXTENSOR_SELECT(rnn_table)().of<T>().forward(call.sequence<T>(), is_relu(args[6]), data_of<T>(hidden));
+    return EXTENSOR_SELECT(rnn_table)().of<T>().forward(call.sequence<T>(), relu, data_of<T>(hidden));
   });
-  return result_or_no_memory(hidden, done);
+  return hidden.release();
 }
 
 // g, x, h, w_ih, w_hh, hidden, nonlinearity; a sequence: reverse; needs
@@ -166,15 +146,17 @@ PyObject* call_rnn_backward(PyObject* self, PyObject* const* args, Py_ssize_t co
   if (count != (is_sequence ? 9 : 8)) return not_covered();
   if (is_half_call(args[1])) return call_widened(call_rnn_backward, self, args, count);
   Call call(1);
-  if (!call.take({g_hidden_, x_, h_, w_ih_, w_hh_, hidden_}, args)) return not_covered();
-  call.reverse = is_sequence && args[7] == Py_True;
-  Gradients grads(call, args[count - 1], false);
-  if (!grads.readable) return not_covered();
-  return grads.finished(grads.made && call.unlocked([&](auto zero) {
+  bool relu, needs[6];
+  if (!call.take({g_hidden_, x_, h_, w_ih_, w_hh_, hidden_}, args) || !read_nonlinearity(args[6], relu) ||
+      (is_sequence && !read_flag(args[7], call.reverse)) || !read_flags(args[count - 1], needs, 6))
+    return not_covered();
+  Gradients grads(call, needs, false);
+  call.compute([&](auto zero) {
     using T = decltype(zero);
-    return EXTENSOR_SELECT(rnn_table)().of<T>().backward(call.sequence<T>(), is_relu(args[6]), call.data<T>(hidden_),
-                                                         call.data<T>(g_hidden_), grads.all<T>());
-  }));
+    return EXTENSOR_SELECT(rnn_table)().of<T>().backward(call.sequence<T>(), relu, call.data<T>(hidden_), call.data<T>(g_hidden_),
+                                                         grads.all<T>());
+  });
+  return grads.release();
 }
 
 // x, h, c, w_ih, w_hh, b_ih, b_hh; a sequence: reverse. Returns hidden, cells, gates; of one step the first two.
@@ -183,18 +165,16 @@ PyObject* call_lstm(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (count != (is_sequence ? 8 : 7)) return not_covered();
   if (is_half_call(args[0])) return call_widened(call_lstm, self, args, count);
   Call call(4);
-  if (!call.take({x_, h_, c_, w_ih_, w_hh_, b_ih_, b_hh_}, args)) return not_covered();
-  call.reverse = is_sequence && args[7] == Py_True;
-  PyArrayObject* made[] = {call.new_states(), call.new_states(), is_sequence ? call.new_states(4) : nullptr};
-  Scratch scratch(is_sequence ? 0 : call.bytes_of_states(4));
-  const bool done = made[0] != nullptr && made[1] != nullptr && (is_sequence ? made[2] != nullptr : scratch.data<char>() != nullptr) &&
-                    call.unlocked([&](auto zero) {
-                      using T = decltype(zero);
-                      T* const gates = is_sequence ? data_of<T>(made[2]) : scratch.data<T>();
-                      return EXTENSOR_SELECT(lstm_table)().of<T>().forward(call.sequence<T>(), call.data<T>(c_), data_of<T>(made[0]),
-                                                                           data_of<T>(made[1]), gates);
-                    });
-  return result_or_no_memory(made, is_sequence ? 3 : 2, done);
+  if (!call.take({x_, h_, c_, w_ih_, w_hh_, b_ih_, b_hh_}, args) || (is_sequence && !read_flag(args[7], call.reverse)))
+    return not_covered();
+  Array found[] = {call.make_states(), call.make_states(), is_sequence ? call.make_states(4) : Array()};
+  call.compute([&](auto zero) {
+    using T = decltype(zero);
+    Workspace<T> gates(is_sequence ? 0 : call.batch * call.hidden * 4);
+    return EXTENSOR_SELECT(lstm_table)().of<T>().forward(call.sequence<T>(), call.data<T>(c_), data_of<T>(found[0]), data_of<T>(found[1]),
+                                                         is_sequence ? data_of<T>(found[2]) : gates.data());
+  });
+  return tuple_of(found, is_sequence ? 3 : 2);
 }
 
 // g_hidden, g_cells, g_gates, x, h, c, w_ih, w_hh, hidden, cells, gates, reverse, needs
@@ -202,16 +182,18 @@ PyObject* call_lstm_sequence_backward(PyObject* self, PyObject* const* args, Py_
   if (count != 13 || args[2] != Py_None) return not_covered();
   if (is_half_call(args[3])) return call_widened(call_lstm_sequence_backward, self, args, count);
   Call call(4);
-  if (!call.take({g_hidden_, g_cells_, gates_, x_, h_, c_, w_ih_, w_hh_, hidden_, cells_, gates_}, args)) return not_covered();
-  call.reverse = args[11] == Py_True;
-  Gradients grads(call, args[12], true);
-  if (!grads.readable) return not_covered();
-  return grads.finished(grads.made && call.unlocked([&](auto zero) {
+  bool needs[7];
+  if (!call.take({g_hidden_, g_cells_, gates_, x_, h_, c_, w_ih_, w_hh_, hidden_, cells_, gates_}, args) ||
+      !read_flag(args[11], call.reverse) || !read_flags(args[12], needs, 7))
+    return not_covered();
+  Gradients grads(call, needs, true);
+  call.compute([&](auto zero) {
     using T = decltype(zero);
     return EXTENSOR_SELECT(lstm_table)().of<T>().backward(call.sequence<T>(), call.data<T>(c_), call.data<T>(hidden_), call.data<T>(cells_),
                                                           call.data<T>(gates_), call.data<T>(g_hidden_), call.data<T>(g_cells_),
                                                           grads.all<T>(), grads.data<T>(c_));
-  }));
+  });
+  return grads.release();
 }
 
 // g_h, g_c, x, h, c, w_ih, w_hh, b_ih, b_hh, needs. What the forward had is computed again.
@@ -219,21 +201,22 @@ PyObject* call_lstm_cell_backward(PyObject* self, PyObject* const* args, Py_ssiz
   if (count != 10) return not_covered();
   if (is_half_call(args[2])) return call_widened(call_lstm_cell_backward, self, args, count);
   Call call(4);
-  if (!call.take({g_hidden_, g_cells_, x_, h_, c_, w_ih_, w_hh_, b_ih_, b_hh_}, args)) return not_covered();
-  Gradients grads(call, args[9], true);
-  if (!grads.readable) return not_covered();
-  Scratch scratch(call.bytes_of_states(6));
-  return grads.finished(grads.made && scratch.data<char>() != nullptr && call.unlocked([&](auto zero) {
+  bool needs[7];
+  if (!call.take({g_hidden_, g_cells_, x_, h_, c_, w_ih_, w_hh_, b_ih_, b_hh_}, args) || !read_flags(args[9], needs, 7)) return not_covered();
+  Gradients grads(call, needs, true);
+  call.compute([&](auto zero) {
     using T = decltype(zero);
+    Workspace<T> states(call.batch * call.hidden * 6);
     const Sequence<T> sequence = call.sequence<T>();
     const LstmFunctions<T>& lstm = EXTENSOR_SELECT(lstm_table)().of<T>();
-    T* const hidden = scratch.data<T>();
+    T* const hidden = states.data();
     T* const cells = hidden + call.batch * call.hidden;
     T* const gates = cells + call.batch * call.hidden;
     return lstm.forward(sequence, call.data<T>(c_), hidden, cells, gates) &&
            lstm.backward(sequence, call.data<T>(c_), hidden, cells, gates, call.data<T>(g_hidden_), call.data<T>(g_cells_), grads.all<T>(),
                          grads.data<T>(c_));
-  }));
+  });
+  return grads.release();
 }
 
 // x, h, w_ih, w_hh, b_ih, b_hh; a sequence: reverse
@@ -242,14 +225,13 @@ PyObject* call_gru(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (count != (is_sequence ? 7 : 6)) return not_covered();
   if (is_half_call(args[0])) return call_widened(call_gru, self, args, count);
   Call call(3);
-  if (!call.take({x_, h_, w_ih_, w_hh_, b_ih_, b_hh_}, args)) return not_covered();
-  call.reverse = is_sequence && args[6] == Py_True;
-  PyArrayObject* hidden = call.new_states();
-  const bool done = hidden != nullptr && call.unlocked([&](auto zero) {
+  if (!call.take({x_, h_, w_ih_, w_hh_, b_ih_, b_hh_}, args) || (is_sequence && !read_flag(args[6], call.reverse))) return not_covered();
+  Array hidden = call.make_states();
+  call.compute([&](auto zero) {
     using T = decltype(zero);
     return EXTENSOR_SELECT(gru_table)().of<T>().forward(call.sequence<T>(), data_of<T>(hidden));
   });
-  return result_or_no_memory(hidden, done);
+  return hidden.release();
 }
 
 // g, x, h, w_ih, w_hh, b_ih, b_hh; a sequence: hidden, reverse; needs
@@ -261,14 +243,15 @@ PyObject* call_gru_backward(PyObject* self, PyObject* const* args, Py_ssize_t co
   if (is_sequence ? !call.take({g_hidden_, x_, h_, w_ih_, w_hh_, b_ih_, b_hh_, hidden_}, args)
                   : !call.take({g_hidden_, x_, h_, w_ih_, w_hh_, b_ih_, b_hh_}, args))
     return not_covered();
-  call.reverse = is_sequence && args[8] == Py_True;
-  Gradients grads(call, args[count - 1], false);
-  if (!grads.readable) return not_covered();
-  return grads.finished(grads.made && call.unlocked([&](auto zero) {
+  bool needs[6];
+  if ((is_sequence && !read_flag(args[8], call.reverse)) || !read_flags(args[count - 1], needs, 6)) return not_covered();
+  Gradients grads(call, needs, false);
+  call.compute([&](auto zero) {
     using T = decltype(zero);
     return EXTENSOR_SELECT(gru_table)().of<T>().backward(call.sequence<T>(), call.data<T>(hidden_), call.data<T>(g_hidden_),
                                                          grads.all<T>());
-  }));
+  });
+  return grads.release();
 }
 
 constexpr bool sequence = true, cell = false;

@@ -1,11 +1,9 @@
 // Reductions as Python functions: kernel(x, axes, keepdims), variance and std with ddof behind.
 #include "bindings/reduce.hpp"
 
-#include <initializer_list>
-
-#include "bindings/arguments.hpp"
 #include "bindings/elementwise.hpp"
 #include "bindings/half.hpp"
+#include "bindings/operands.hpp"
 #include "bindings/reduced_axes.hpp"
 #include "kernels/reduce/arg_reduce.hpp"
 #include "kernels/reduce/reduce.hpp"
@@ -28,126 +26,105 @@ constexpr ReduceKernel reduce_kernels[] = {
 };
 
 // x with its reduced axes moved to the end, dense.
-PyArrayObject* with_reduced_last(PyArrayObject* x, uint64_t reduced) {
+Array with_reduced_last(PyArrayObject* x, uint64_t reduced) {
   npy_intp order[NPY_MAXDIMS];
   PyArray_Dims permutation = {order, 0};
   for (const bool kind : {false, true})
     for (int axis = 0; axis < PyArray_NDIM(x); ++axis)
       if (bool(reduced >> axis & 1) == kind) order[permutation.len++] = axis;
-  PyObject* moved = PyArray_Transpose(x, &permutation);
-  if (moved == nullptr) return nullptr;
-  PyObject* dense = PyArray_NewCopy(reinterpret_cast<PyArrayObject*>(moved), NPY_CORDER);
-  Py_DECREF(moved);
-  return reinterpret_cast<PyArrayObject*>(dense);
+  const Ref<> moved = owned(PyArray_Transpose(x, &permutation));
+  return dense(as_array(moved));
 }
 
 // A new array of `shape`: x reduced over the axes whose bit is set.
-PyObject* reduced_array(PyArrayObject* x, Reduction kind, uint64_t reduced, int ndim, const npy_intp* shape, double ddof) {
-  PyArrayObject* dense = x;
+Array reduced_array(PyArrayObject* x, Reduction kind, uint64_t reduced, int ndim, const npy_intp* shape, double ddof) {
+  Array from;
   ReduceLayout layout;
   if (PyArray_IS_C_CONTIGUOUS(x) && find_layout(PyArray_NDIM(x), PyArray_DIMS(x), reduced, layout)) {
-    Py_INCREF(dense);
+    from = shared(x);
   } else {
-    dense = with_reduced_last(x, reduced);
-    if (dense == nullptr) return nullptr;
+    from = with_reduced_last(x, reduced);
     const uint64_t last = reduced == 0 ? 0 : ~uint64_t(0) << (PyArray_NDIM(x) - __builtin_popcountll(reduced));
-    find_layout(PyArray_NDIM(x), PyArray_DIMS(dense), last, layout);
+    find_layout(PyArray_NDIM(x), PyArray_DIMS(from), last, layout);
   }
   const DType dtype = dtype_of(x);
-  PyArrayObject* out = new_array(dtype, ndim, shape);
-  if (out != nullptr && PyArray_SIZE(out) > 0) {
+  Array out = make_array(dtype, ndim, shape);
+  if (PyArray_SIZE(out) > 0) {
     MaybeReleaseGil unlocked(reduce_ns(kind, double(PyArray_SIZE(x))));
-    reduce(dtype, kind, layout, PyArray_DATA(dense), PyArray_DATA(out), ddof);
+    reduce(dtype, kind, layout, PyArray_DATA(from), PyArray_DATA(out), ddof);
   }
-  Py_DECREF(dense);
-  return reinterpret_cast<PyObject*>(out);
+  return out;
 }
 
 // Sums of half precision along neighbours, without a float32 copy; not covered: all else.
-PyObject* reduced_half(PyArrayObject* x, Reduction kind, PyObject* axes, bool keepdims) {
+Ref<> reduced_half(PyArrayObject* x, Reduction kind, PyObject* axes, bool keepdims) {
   const DType dtype = dtype_of(x);
   uint64_t reduced;
   ReduceLayout layout;
-  if ((dtype != DType::float16 && dtype != DType::bfloat16) || !is_readable(x) ||
-      !PyArray_IS_C_CONTIGUOUS(x) || PyArray_SIZE(x) == 0 || !read_axes(axes, PyArray_NDIM(x), reduced) ||
+  if (!is_half(dtype) || !is_readable(x) || !PyArray_IS_C_CONTIGUOUS(x) || PyArray_SIZE(x) == 0 || !read_axes(axes, PyArray_NDIM(x), reduced) ||
       !find_layout(PyArray_NDIM(x), PyArray_DIMS(x), reduced, layout))
-    return not_covered();
+    return owned(not_covered());
   npy_intp shape[NPY_MAXDIMS];
   const int ndim = reduced_shape(PyArray_NDIM(x), PyArray_DIMS(x), reduced, keepdims, shape);
-  PyArrayObject* out = new_array(dtype, ndim, shape);
-  if (out == nullptr) return nullptr;
+  Array out = make_array(dtype, ndim, shape);
   bool covered;
   {
     MaybeReleaseGil unlocked(reduce_ns(kind, double(PyArray_SIZE(x))));
     covered = EXTENSOR_SELECT(reduce_table)().half(dtype, kind, layout, PyArray_DATA(x), PyArray_DATA(out));
   }
-  if (covered) return reinterpret_cast<PyObject*>(out);
-  Py_DECREF(out);
-  return not_covered();
+  return owned(covered ? out.release() : not_covered());
 }
 
 PyObject* call_reduce(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const ReduceKernel& kernel = *kernel_context<ReduceKernel>(self);
-  if (count != (kernel.has_ddof ? 4 : 3) || !PyArray_Check(args[0])) return not_covered();
-  PyArrayObject* x = reinterpret_cast<PyArrayObject*>(args[0]);
+  PyArrayObject* x = count == (kernel.has_ddof ? 4 : 3) ? as_array(args[0]) : nullptr;
+  bool keepdims;
+  if (x == nullptr || !read_flag(args[2], keepdims)) return not_covered();
   if (!is_float(dtype_of(x))) {
-    PyObject* sum = kernel.has_ddof ? not_covered() : reduced_half(x, kernel.kind, args[1], args[2] == Py_True);
-    if (sum != Py_NotImplemented) return sum;
-    Py_DECREF(sum);
-    return call_widened(call_reduce, self, args, count);
+    Ref<> sum = kernel.has_ddof ? owned(not_covered()) : reduced_half(x, kernel.kind, args[1], keepdims);
+    return sum != Py_NotImplemented ? sum.release() : call_widened(call_reduce, self, args, count);
   }
   uint64_t reduced;
-  if (!is_readable(x) || !read_axes(args[1], PyArray_NDIM(x), reduced)) return not_covered();
-  const double ddof = kernel.has_ddof ? PyFloat_AsDouble(args[3]) : 0;
-  if (PyErr_Occurred()) {
-    PyErr_Clear();
+  double ddof = 0;
+  if (!is_readable(x) || !read_axes(args[1], PyArray_NDIM(x), reduced) || (kernel.has_ddof && !read_number(args[3], ddof)))
     return not_covered();
-  }
   for (int axis = 0; axis < PyArray_NDIM(x); ++axis)
     if (reduced >> axis & 1 && PyArray_DIM(x, axis) == 0 && kernel.needs_elements) return not_covered();
   npy_intp shape[NPY_MAXDIMS];
-  const int ndim = reduced_shape(PyArray_NDIM(x), PyArray_DIMS(x), reduced, args[2] == Py_True, shape);
-  return reduced_array(x, kernel.kind, reduced, ndim, shape, ddof);
+  const int ndim = reduced_shape(PyArray_NDIM(x), PyArray_DIMS(x), reduced, keepdims, shape);
+  return reduced_array(x, kernel.kind, reduced, ndim, shape, ddof).release();
 }
 
 // sum_to_shape(x, shape): the adjoint of broadcasting.
 PyObject* call_sum_to_shape(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  if (count != 2 || !PyArray_Check(args[0]) ) return not_covered();
-  PyArrayObject* x = reinterpret_cast<PyArrayObject*>(args[0]);
-  if (!is_float(dtype_of(x))) return call_widened(call_sum_to_shape, self, args, count);
+  PyArrayObject* x = count == 2 ? as_array(args[0]) : nullptr;
   npy_intp shape[NPY_MAXDIMS];
   int ndim;
-  if (!read_shape(args[1], ndim, shape) || ndim > PyArray_NDIM(x) || !is_readable(x)) return not_covered();
-  const int extra = PyArray_NDIM(x) - ndim;
-  uint64_t reduced = (uint64_t(1) << extra) - 1;
-  for (int axis = 0; axis < ndim; ++axis) {
-    const npy_intp length = PyArray_DIM(x, axis + extra);
-    if (shape[axis] == 1 && length != 1) reduced |= uint64_t(1) << (axis + extra);
-    else if (shape[axis] != length) return not_covered();
-  }
-  // Nothing to add: the reference reshapes, which needs no memory.
-  return reduced == 0 ? not_covered() : reduced_array(x, Reduction::sum, reduced, ndim, shape, 0);
+  if (x == nullptr || !read_shape(args[1], ndim, shape)) return not_covered();
+  if (!is_float(dtype_of(x))) return call_widened(call_sum_to_shape, self, args, count);
+  return sum_to_shape(x, ndim, shape).release();
 }
 
 // add_backward(g, shape_a, shape_b, needs) and subtract_backward: the gradient itself, summed to the shapes of the operands.
 PyObject* call_add_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  static const ElementwiseKernel& negate = *find_elementwise("negate");
   PyArrayObject* g = count == 4 ? as_array(args[0]) : nullptr;
-  bool needs[2];
+  bool needs[2], same[2];
   if (g == nullptr || !elementwise_covers(dtype_of(g)) || !read_flags(args[3], needs, 2)) return not_covered();
   npy_intp shapes[2][NPY_MAXDIMS];
   int ndims[2];
-  for (int i = 0; i < 2; ++i)
+  for (int i = 0; i < 2; ++i) {
     if (!read_shape(args[1 + i], ndims[i], shapes[i])) return not_covered();
-  if (!stretch_to(ndims[0], shapes[0], ndims[1], shapes[1], g)) return not_covered();
+    same[i] = has_shape(g, ndims[i], shapes[i]);
+    if (needs[i] && !same[i] && !is_float(dtype_of(g))) return call_widened(call_add_backward, self, args, count);
+  }
+  if (!broadcast_to(ndims[0], shapes[0], ndims[1], shapes[1], g)) return not_covered();
   return pair_of_gradients([&](int i) {
-    if (!needs[i]) return Py_NewRef(Py_None);
-    const bool same = ndims[i] == PyArray_NDIM(g) && PyArray_CompareLists(shapes[i], PyArray_DIMS(g), ndims[i]);
-    PyObject* grad = same ? Py_NewRef(args[0]) : sum_to_shape(g, args[1 + i]);
-    if (i == 1 && kernel_context<bool>(self)[0] && grad != nullptr && PyArray_Check(grad)) {
-      static const ElementwiseKernel& negate = *find_elementwise("negate");
-      Py_SETREF(grad, run_elementwise(negate, &grad, nullptr));
-    }
-    return grad;
+    if (!needs[i]) return shared(Py_None);
+    Ref<> grad = same[i] ? shared(args[0]) : sum_to_shape(g, ndims[i], shapes[i]);
+    if (i == 0 || !*kernel_context<bool>(self) || grad == Py_NotImplemented) return grad;
+    PyObject* const summed[] = {grad};
+    return elementwise(negate, summed, nullptr);
   });
 }
 constexpr bool keeps_sign = false, turns_sign = true;
@@ -161,13 +138,14 @@ constexpr ArgKernel arg_kernels[] = {{"argmax", true}, {"argmin", false}};
 // argmax(x, axis, keepdims); axis None is the position in the flattened tensor.
 PyObject* call_arg_reduce(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const ArgKernel& kernel = *kernel_context<ArgKernel>(self);
-  if (count != 3 || !PyArray_Check(args[0])) return not_covered();
-  PyArrayObject* x = reinterpret_cast<PyArrayObject*>(args[0]);
+  PyArrayObject* x = count == 3 ? as_array(args[0]) : nullptr;
+  bool keepdims;
+  if (x == nullptr || !read_flag(args[2], keepdims)) return not_covered();
   const DType dtype = dtype_of(x);
   if (!is_float(dtype)) return call_widened(call_arg_reduce, self, args, count);
   const int ndim = PyArray_NDIM(x);
-  const bool all = args[1] == Py_None, keepdims = args[2] == Py_True;
-  const long axis = all ? 0 : read_axis(args[1], ndim);
+  const bool all = args[1] == Py_None;
+  const int axis = all ? 0 : read_axis(args[1], ndim);
   if (axis < 0 || !PyArray_IS_C_CONTIGUOUS(x) || !is_readable(x) || PyArray_SIZE(x) == 0) return not_covered();
   npy_intp shape[NPY_MAXDIMS];
   int out_ndim = 0;
@@ -177,12 +155,12 @@ PyObject* call_arg_reduce(PyObject* self, PyObject* const* args, Py_ssize_t coun
     if (kept || keepdims) shape[out_ndim++] = kept ? PyArray_DIM(x, i) : 1;
     if (kept) (i < axis ? outer : inner) *= PyArray_DIM(x, i);
   }
-  PyArrayObject* out = new_array(DType::int64, out_ndim, shape);
-  if (out == nullptr) return nullptr;
-  MaybeReleaseGil unlocked(double(PyArray_SIZE(x)) * 0.3);
-  arg_reduce(dtype, kernel.largest, outer, PyArray_SIZE(x) / (outer * inner), inner, PyArray_DATA(x),
-             static_cast<int64_t*>(PyArray_DATA(out)));
-  return reinterpret_cast<PyObject*>(out);
+  Array out = make_array(DType::int64, out_ndim, shape);
+  {
+    MaybeReleaseGil unlocked(double(PyArray_SIZE(x)) * 0.3);
+    arg_reduce(dtype, kernel.largest, outer, PyArray_SIZE(x) / (outer * inner), inner, PyArray_DATA(x), data_of<int64_t>(out));
+  }
+  return out.release();
 }
 
 struct TruthKernel {
@@ -198,15 +176,16 @@ PyObject* call_truth(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (x == nullptr) return not_covered();
   const DType dtype = dtype_of(x);
   uint64_t reduced;
+  bool keepdims;
   ReduceLayout layout;
   if ((dtype != DType::boolean && !is_float(dtype)) || !PyArray_IS_C_CONTIGUOUS(x) || !is_readable(x) ||
-      !PyBool_Check(args[2]) || !read_axes(args[1], PyArray_NDIM(x), reduced) ||
+      !read_flag(args[2], keepdims) || !read_axes(args[1], PyArray_NDIM(x), reduced) ||
       !find_layout(PyArray_NDIM(x), PyArray_DIMS(x), reduced, layout) || layout.pieces > 1)
     return not_covered();
   npy_intp shape[NPY_MAXDIMS];
-  const int ndim = reduced_shape(PyArray_NDIM(x), PyArray_DIMS(x), reduced, args[2] == Py_True, shape);
-  PyArrayObject* out = new_array(kernel.kind == Truth::count ? DType::int64 : DType::boolean, ndim, shape);
-  if (out != nullptr && PyArray_SIZE(out) > 0) {
+  const int ndim = reduced_shape(PyArray_NDIM(x), PyArray_DIMS(x), reduced, keepdims, shape);
+  Array out = make_array(kernel.kind == Truth::count ? DType::int64 : DType::boolean, ndim, shape);
+  if (PyArray_SIZE(out) > 0) {
     const TruthTable& table = EXTENSOR_SELECT(truth_table)();
     const void* from = PyArray_DATA(x);
     void* to = PyArray_DATA(out);
@@ -215,7 +194,7 @@ PyObject* call_truth(PyObject* self, PyObject* const* args, Py_ssize_t count) {
     else if (dtype == DType::float32) table.float32(kernel.kind, layout, static_cast<const float*>(from), to);
     else table.float64(kernel.kind, layout, static_cast<const double*>(from), to);
   }
-  return reinterpret_cast<PyObject*>(out);
+  return out.release();
 }
 
 }  // namespace
@@ -229,9 +208,17 @@ void bind_reduce(PyObject* kernels) {
   add_kernel(kernels, "subtract_backward", call_add_backward, &turns_sign);
 }
 
-PyObject* sum_to_shape(PyArrayObject* x, PyObject* shape) {
-  PyObject* const args[] = {reinterpret_cast<PyObject*>(x), shape};
-  return call_sum_to_shape(nullptr, args, 2);
+Ref<> sum_to_shape(PyArrayObject* x, int ndim, const npy_intp* shape) {
+  if (ndim > PyArray_NDIM(x) || !is_float(dtype_of(x)) || !is_readable(x)) return owned(not_covered());
+  const int extra = PyArray_NDIM(x) - ndim;
+  uint64_t reduced = (uint64_t(1) << extra) - 1;
+  for (int axis = 0; axis < ndim; ++axis) {
+    const npy_intp length = PyArray_DIM(x, axis + extra);
+    if (shape[axis] == 1 && length != 1) reduced |= uint64_t(1) << (axis + extra);
+    else if (shape[axis] != length) return owned(not_covered());
+  }
+  // Nothing to add: the reference reshapes, which needs no memory.
+  return owned(reduced == 0 ? not_covered() : reduced_array(x, Reduction::sum, reduced, ndim, shape, 0).release());
 }
 
 }  // namespace extensor

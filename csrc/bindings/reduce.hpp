@@ -5,7 +5,7 @@
 
 namespace extensor {
 
-// The adjoint of broadcasting: a new array of `shape` (a tuple), or NotImplemented for what is not covered.
-PyObject* sum_to_shape(PyArrayObject* x, PyObject* shape);
+// The adjoint of broadcasting: x summed to a shape, or NotImplemented for what is not covered.
+Ref<> sum_to_shape(PyArrayObject* x, int ndim, const npy_intp* shape);
 
 }  // namespace extensor

@@ -10,10 +10,11 @@ namespace {
 
 // Whether `g` has the shape of the forward's result.
 bool is_gradient(PyArrayObject* g, int ndim, const npy_intp* shape, PyObject* axes, PyObject* keepdims, uint64_t& reduced) {
-  if (!is_readable(g) || !PyBool_Check(keepdims) || !read_axes(axes, ndim, reduced)) return false;
+  bool keeps;
+  if (!is_readable(g) || !read_flag(keepdims, keeps) || !read_axes(axes, ndim, reduced)) return false;
   npy_intp left[NPY_MAXDIMS];
-  const int count = reduced_shape(ndim, shape, reduced, keepdims == Py_True, left);
-  return PyArray_NDIM(g) == count && PyArray_CompareLists(PyArray_DIMS(g), left, count);
+  const int count = reduced_shape(ndim, shape, reduced, keeps, left);
+  return has_shape(g, count, left);
 }
 
 // How the slices lie in memory. False if one is more than one stretch of it.
@@ -39,31 +40,23 @@ PyObject* call_gradient(PyObject* self, PyObject* const* args, Py_ssize_t count)
   const DType dtype = dtype_of(x);
   if (!is_float(dtype)) return call_widened(call_gradient, self, args, count);
   uint64_t reduced;
+  double ddof = 0;
   ReduceLayout layout;
   if (dtype_of(g) != dtype || !PyArray_IS_C_CONTIGUOUS(x) || !is_readable(x) ||
       !is_gradient(g, PyArray_NDIM(x), PyArray_DIMS(x), args[2], args[3], reduced) ||
-      !find_slices(PyArray_NDIM(x), PyArray_DIMS(x), reduced, layout))
+      !find_slices(PyArray_NDIM(x), PyArray_DIMS(x), reduced, layout) || (kernel.has_ddof && !read_number(args[4], ddof)))
     return not_covered();
-  const double ddof = kernel.has_ddof ? PyFloat_AsDouble(args[4]) : 0;
-  if (PyErr_Occurred()) {
-    PyErr_Clear();
-    return not_covered();
-  }
-  PyArrayObject* grad = dense(args[0]);
-  if (grad == nullptr) return nullptr;
-  PyArrayObject* out = new_array(dtype, PyArray_NDIM(x), PyArray_DIMS(x));
-  if (out != nullptr && PyArray_SIZE(out) > 0) {
+  const Array grad = dense(g);
+  Array out = make_array(dtype, PyArray_NDIM(x), PyArray_DIMS(x));
+  if (PyArray_SIZE(out) > 0) {
     const ReduceBackwardTable& table = EXTENSOR_SELECT(reduce_backward_table)();
     MaybeReleaseGil unlocked(double(PyArray_SIZE(out)) * reduce_backward_ns(kernel.kind));
     if (dtype == DType::float32)
-      table.float32(kernel.kind, layout, static_cast<const float*>(PyArray_DATA(grad)), static_cast<const float*>(PyArray_DATA(x)),
-                    static_cast<float*>(PyArray_DATA(out)), ddof);
+      table.float32(kernel.kind, layout, data_of<float>(grad), data_of<float>(x), data_of<float>(out), ddof);
     else
-      table.float64(kernel.kind, layout, static_cast<const double*>(PyArray_DATA(grad)), static_cast<const double*>(PyArray_DATA(x)),
-                    static_cast<double*>(PyArray_DATA(out)), ddof);
+      table.float64(kernel.kind, layout, data_of<double>(grad), data_of<double>(x), data_of<double>(out), ddof);
   }
-  Py_DECREF(grad);
-  return reinterpret_cast<PyObject*>(out);
+  return out.release();
 }
 
 struct SpreadKernel {
@@ -77,24 +70,21 @@ constexpr SpreadKernel spread_kernels[] = {{"sum_backward", false}, {"mean_backw
 constexpr int64_t smallest_view = 64 * 1024;
 
 // A new dense array of `shape`: g / divisor, spread over the slices.
-PyObject* spread_array(PyArrayObject* g, int ndim, const npy_intp* shape, const ReduceLayout& layout, double divisor) {
+Array spread_array(PyArrayObject* g, int ndim, const npy_intp* shape, const ReduceLayout& layout, double divisor) {
   const DType dtype = dtype_of(g);
-  PyArrayObject* from = dense(reinterpret_cast<PyObject*>(g));
-  PyArrayObject* out = from == nullptr ? nullptr : new_array(dtype, ndim, shape);
-  if (out != nullptr && PyArray_SIZE(out) > 0) {
+  const Array from = dense(g);
+  Array out = make_array(dtype, ndim, shape);
+  if (PyArray_SIZE(out) > 0) {
     const ReduceBackwardTable& table = EXTENSOR_SELECT(reduce_backward_table)();
-    const void* data = PyArray_DATA(from);
-    void* to = PyArray_DATA(out);
-    if (dtype == DType::float32) table.spread32(layout, static_cast<const float*>(data), static_cast<float*>(to), divisor);
-    else if (dtype == DType::float64) table.spread64(layout, static_cast<const double*>(data), static_cast<double*>(to), divisor);
-    else table.spread16(layout, static_cast<const uint16_t*>(data), static_cast<uint16_t*>(to));
+    if (dtype == DType::float32) table.spread32(layout, data_of<float>(from), data_of<float>(out), divisor);
+    else if (dtype == DType::float64) table.spread64(layout, data_of<double>(from), data_of<double>(out), divisor);
+    else table.spread16(layout, data_of<uint16_t>(from), data_of<uint16_t>(out));
   }
-  Py_XDECREF(from);
-  return reinterpret_cast<PyObject*>(out);
+  return out;
 }
 
-// A view of `shape` into g, which it takes over: steps of 0 along the reduced axes. Not to be written to.
-PyObject* repeating_view(PyArrayObject* g, int ndim, const npy_intp* shape, uint64_t reduced) {
+// A view of `shape` into g: steps of 0 along the reduced axes. Not to be written to.
+Array repeating_view(PyArrayObject* g, int ndim, const npy_intp* shape, uint64_t reduced) {
   npy_intp strides[NPY_MAXDIMS];
   const bool kept_all = PyArray_NDIM(g) == ndim;
   for (int axis = 0, at = 0; axis < ndim; ++axis) {
@@ -102,15 +92,7 @@ PyObject* repeating_view(PyArrayObject* g, int ndim, const npy_intp* shape, uint
     strides[axis] = kind ? 0 : PyArray_STRIDE(g, at);
     at += !kind || kept_all;
   }
-  PyArray_Descr* descriptor = PyArray_DESCR(g);
-  Py_INCREF(descriptor);
-  PyObject* view = PyArray_NewFromDescr(&PyArray_Type, descriptor, ndim, shape, strides, PyArray_DATA(g), NPY_ARRAY_ALIGNED, nullptr);
-  if (view == nullptr) {
-    Py_DECREF(g);
-    return nullptr;
-  }
-  if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(view), reinterpret_cast<PyObject*>(g)) < 0) Py_CLEAR(view);
-  return view;
+  return view_of(g, ndim, shape, strides, PyArray_BYTES(g), NPY_ARRAY_ALIGNED);
 }
 
 // kernel(g, shape, axes, keepdims). A half precision mean is not divided in its own precision: it asks for a dense result
@@ -121,7 +103,7 @@ PyObject* call_spread(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   PyArrayObject* g = count == 4 ? as_array(args[0]) : nullptr;
   if (g == nullptr) return not_covered();
   const DType dtype = dtype_of(g);
-  if (!is_float(dtype) && (kernel.divides || (dtype != DType::float16 && dtype != DType::bfloat16)))
+  if (!is_float(dtype) && (kernel.divides || !is_half(dtype)))
     return call_widened(call_spread<false>, self, args, count);
   npy_intp shape[NPY_MAXDIMS];
   int ndim;
@@ -132,13 +114,13 @@ PyObject* call_spread(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const double divisor = kernel.divides ? double(size) / double(PyArray_SIZE(g)) : 1;
   ReduceLayout layout;
   if (size < smallest_view / int64_t(PyArray_ITEMSIZE(g)) && find_slices(ndim, shape, reduced, layout))
-    return spread_array(g, ndim, shape, layout, divisor);
+    return spread_array(g, ndim, shape, layout, divisor).release();
   if (!may_be_view) return not_covered();
-  if (!kernel.divides) return repeating_view(reinterpret_cast<PyArrayObject*>(Py_NewRef(args[0])), ndim, shape, reduced);
+  if (!kernel.divides) return repeating_view(g, ndim, shape, reduced).release();
   ReduceLayout each;
   each.inner = PyArray_SIZE(g);
-  PyObject* quotients = spread_array(g, PyArray_NDIM(g), PyArray_DIMS(g), each, divisor);
-  return quotients == nullptr ? nullptr : repeating_view(reinterpret_cast<PyArrayObject*>(quotients), ndim, shape, reduced);
+  const Array quotients = spread_array(g, PyArray_NDIM(g), PyArray_DIMS(g), each, divisor);
+  return repeating_view(quotients, ndim, shape, reduced).release();
 }
 
 }  // namespace

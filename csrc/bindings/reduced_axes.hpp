@@ -11,11 +11,8 @@ inline bool read_axes(PyObject* axes, int ndim, uint64_t& reduced) {
   if (!PyTuple_Check(axes)) return false;
   reduced = 0;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(axes); ++i) {
-    const long axis = PyLong_AsLong(PyTuple_GET_ITEM(axes, i));
-    if (axis < 0 || axis >= ndim) {
-      PyErr_Clear();
-      return false;
-    }
+    const int axis = read_axis(PyTuple_GET_ITEM(axes, i), ndim);
+    if (axis < 0) return false;
     reduced |= uint64_t(1) << axis;
   }
   return true;

@@ -4,6 +4,7 @@
 
 #include "bindings/arguments.hpp"
 #include "bindings/gather.hpp"
+#include "bindings/half.hpp"
 
 namespace extensor {
 namespace {
@@ -11,6 +12,43 @@ namespace {
 PyObject* permuted(PyArrayObject* x, npy_intp* order) {
   PyArray_Dims axes{order, PyArray_NDIM(x)};
   return PyArray_Transpose(x, &axes);
+}
+
+// Whether the elements of x, in C order, are also those of a view of this shape: its axes are parts of stretches in which the
+// axes of x follow each other. x has elements, and as many as the shape.
+bool has_view(PyArrayObject* x, int ndim, const npy_intp* shape) {
+  int axis = ndim - 1;
+  for (int i = PyArray_NDIM(x) - 1; i >= 0;) {
+    npy_intp stretch = PyArray_DIM(x, i), step = PyArray_STRIDE(x, i);  // from here on forward as far as it goes
+    for (--i; i >= 0; --i) {
+      if (PyArray_DIM(x, i) == 1) continue;
+      if (stretch == 1) step = PyArray_STRIDE(x, i);
+      else if (PyArray_STRIDE(x, i) != stretch * step) break;
+      stretch *= PyArray_DIM(x, i);
+    }
+    while (stretch > 1 && axis >= 0) {
+      if (stretch % shape[axis] != 0) return false;
+      stretch /= shape[axis--];
+    }
+  }
+  return true;
+}
+
+// x in another shape, of as many elements: a view where its layout allows one.
+PyObject* reshaped(PyArrayObject* x, int ndim, npy_intp* shape) {
+  PyArray_Dims dims{shape, ndim};
+  if (PyArray_IS_C_CONTIGUOUS(x) || PyArray_SIZE(x) == 0 || !can_copy(x) || has_view(x, ndim, shape)) return PyArray_Newshape(x, &dims, NPY_CORDER);
+  const Array copy = copy_of(x);
+  return PyArray_Newshape(copy, &dims, NPY_CORDER);
+}
+
+// reshape(x, shape)
+PyObject* call_reshape(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  npy_intp shape[NPY_MAXDIMS];
+  int ndim;
+  if (count != 2 || !PyArray_CheckExact(args[0]) || !read_shape(args[1], ndim, shape)) return not_covered();
+  PyArrayObject* x = as_array(args[0]);
+  return product_of(shape, ndim) == PyArray_SIZE(x) ? reshaped(x, ndim, shape) : not_covered();
 }
 
 // permute(x, axes)
@@ -59,17 +97,7 @@ PyObject* call_flip(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (PyArray_DIM(x, axis) > 0) data += (PyArray_DIM(x, axis) - 1) * strides[axis];
     strides[axis] = -strides[axis];
   }
-  PyArray_Descr* descriptor = PyArray_DESCR(x);
-  Py_INCREF(descriptor);  // which the new array takes over
-  PyObject* view = PyArray_NewFromDescr(&PyArray_Type, descriptor, PyArray_NDIM(x), PyArray_DIMS(x), strides, data,
-                                        PyArray_FLAGS(x) & NPY_ARRAY_WRITEABLE, nullptr);
-  if (view != nullptr && PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(view), Py_NewRef(args[0])) < 0) Py_CLEAR(view);
-  return view;
-}
-
-PyObject* reshaped(PyArrayObject* x, int ndim, npy_intp* shape) {
-  PyArray_Dims dims{shape, ndim};
-  return PyArray_Newshape(x, &dims, NPY_CORDER);
+  return view_of(x, PyArray_NDIM(x), PyArray_DIMS(x), strides, data, PyArray_FLAGS(x) & NPY_ARRAY_WRITEABLE).release();
 }
 
 // unsqueeze(x, axis), expand_dims(x, axis): one axis of length 1 more.
@@ -109,37 +137,31 @@ PyObject* call_flatten(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return reshaped(x, ndim - (end - start), shape);
 }
 
-// The one tensor of int64 that is the whole of a key, or nullptr.
-PyObject* only_positions(PyObject* key) {
-  if (PyTuple_GET_SIZE(key) != 2 || PyTuple_GET_ITEM(key, 1) != Py_Ellipsis) return nullptr;
-  PyArrayObject* array = as_array(PyTuple_GET_ITEM(key, 0));
-  return array != nullptr && dtype_of(array) == DType::int64 ? PyTuple_GET_ITEM(key, 0) : nullptr;
-}
-
 bool has_arrays(PyObject* key) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)
     if (PyArray_Check(PyTuple_GET_ITEM(key, i))) return true;
   return false;
 }
 
-// What is wrong with a key is told by the caller.
-PyObject* or_not_covered(PyObject* result) {
-  if (result != nullptr) return result;
-  PyErr_Clear();
-  return not_covered();
+// x[key], which is an array. What is wrong with a key is told by the reference: nothing, if it is not memory that is out.
+Array item_of(PyArrayObject* x, PyObject* key) {
+  PyObject* item = PyObject_GetItem(reinterpret_cast<PyObject*>(x), key);
+  if (item == nullptr && PyErr_ExceptionMatches(PyExc_MemoryError)) throw PythonError();
+  if (item == nullptr) PyErr_Clear();
+  if (item == nullptr || !PyArray_Check(item)) {
+    Py_XDECREF(item);
+    return Array();
+  }
+  return owned(reinterpret_cast<PyArrayObject*>(item));
 }
 
 // index(x, key); the key has an Ellipsis, so that the result is an array.
-PyObject* call_index(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+PyObject* call_index(PyObject*, PyObject* const* args, Py_ssize_t count) {
   if (count != 2 || !PyArray_CheckExact(args[0]) || !PyTuple_CheckExact(args[1])) return not_covered();
-  if (PyObject* positions = only_positions(args[1]); positions != nullptr && PyArray_NDIM(reinterpret_cast<PyArrayObject*>(args[0])) > 0) {
-    PyObject* const zero = PyLong_FromLong(0);
-    PyObject* const taken[] = {args[0], positions, zero};
-    PyObject* result = call_take(self, taken, 3);
-    Py_DECREF(zero);
-    return result;
-  }
-  return or_not_covered(PyObject_GetItem(args[0], args[1]));
+  PyArrayObject* x = as_array(args[0]);
+  if (PyObject* positions = only_positions(args[1]); positions != nullptr) return take_rows(x, positions);
+  Array found = item_of(x, args[1]);
+  return found != nullptr ? found.release() : not_covered();
 }
 
 // index_backward(g, shape, key), for one tensor of positions and for keys that give views.
@@ -149,33 +171,22 @@ PyObject* call_index_backward(PyObject* self, PyObject* const* args, Py_ssize_t 
   PyArrayObject* g = count == 3 ? as_array(args[0]) : nullptr;
   if (g == nullptr || !read_shape(args[1], ndim, shape) || !PyTuple_CheckExact(args[2])) return not_covered();
   const DType dtype = dtype_of(g);
-  if (dtype < DType::float16 || dtype > DType::float64) return not_covered();
-  if (PyObject* positions = only_positions(args[2]); positions != nullptr && ndim > 0) {
-    PyObject* const zero = PyLong_FromLong(0);
-    PyObject* const taken[] = {args[0], args[1], positions, zero};
-    PyObject* result = call_take_backward(self, taken, 4);
-    Py_DECREF(zero);
-    return result;
-  }
+  if (!is_float(dtype) && !is_half(dtype)) return not_covered();
+  if (PyObject* positions = only_positions(args[2]); positions != nullptr)
+    return is_float(dtype) ? take_rows_backward(g, ndim, shape, positions) : call_widened(call_index_backward, self, args, count);
   if (has_arrays(args[2])) return not_covered();
-  PyArrayObject* out = new_array(dtype, ndim, shape);
-  if (out == nullptr) return or_not_covered(nullptr);
+  Array out = make_array(dtype, ndim, shape);
   std::memset(PyArray_DATA(out), 0, size_t(PyArray_NBYTES(out)));
-  PyObject* part = PyObject_GetItem(reinterpret_cast<PyObject*>(out), args[2]);
-  bool done = part != nullptr && PyArray_Check(part);
-  if (done) {
-    PyArrayObject* place = reinterpret_cast<PyArrayObject*>(part);
-    done = PyArray_SAMESHAPE(place, g) && PyArray_CopyInto(place, g) == 0;
-  }
-  Py_XDECREF(part);
-  if (done) return reinterpret_cast<PyObject*>(out);
-  Py_DECREF(out);
-  return or_not_covered(nullptr);
+  const Array place = item_of(out, args[2]);
+  if (place == nullptr || !PyArray_SAMESHAPE(place.get(), g)) return not_covered();
+  if (PyArray_CopyInto(place, g) < 0) throw PythonError();
+  return out.release();
 }
 
 }  // namespace
 
 void bind_views(PyObject* kernels) {
+  add_kernel(kernels, "reshape", call_reshape);
   add_kernel(kernels, "permute", call_permute);
   add_kernel(kernels, "transpose", call_transpose);
   add_kernel(kernels, "swapaxes", call_swapaxes);

@@ -8,6 +8,8 @@
 #include <new>
 #include <vector>
 
+#include "core/allocation_failure.hpp"
+
 #ifdef __unix__
 #include <pthread.h>
 #include <unistd.h>
@@ -166,6 +168,7 @@ void* require_buffer(size_t bytes) {
 }
 
 void* acquire_buffer(size_t bytes) {
+  if (allocation_fails()) return nullptr;
   if (bytes > SIZE_MAX / 4) return nullptr;  // more than any machine has; its size class would overflow
   const SizeClass size = size_class(bytes);
   Pool& shared = pool();

@@ -1,9 +1,9 @@
 // The call of an op: the plan of its kind is repeated, or the readable body decides.
 #include <cstddef>
 #include <cstdlib>
-#include <new>
 #include <utility>
 
+#include "bindings/exceptions.hpp"
 #include "bindings/recorder/plan.hpp"
 
 #include <structmember.h>
@@ -125,11 +125,7 @@ PyObject* call_op(PyObject* self, PyObject* const* args, size_t nargsf, PyObject
 }
 
 PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  try {
-    return call_op(self, args, nargsf, kwnames);
-  } catch (const std::bad_alloc&) {
-    return PyErr_NoMemory();
-  }
+  return guarded([&] { return call_op(self, args, nargsf, kwnames); });
 }
 
 // outcome(*args, **kwargs): see Plan::outcome; None where no plan says so.

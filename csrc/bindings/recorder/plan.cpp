@@ -1,5 +1,7 @@
 #include "bindings/recorder/plan.hpp"
 
+#include "bindings/exceptions.hpp"
+
 namespace extensor::recorder {
 
 constexpr int max_values = 160, max_arguments = 80;
@@ -130,7 +132,7 @@ bool Plan::take_step(const Step& step, Values& values) const {
     values.push(made);
     return true;
   }
-  PyObject* found = step.native == nullptr ? not_covered() : step.native->function(step.native->self, arguments, count);
+  PyObject* found = step.native == nullptr ? not_covered() : guarded([&] { return step.native->function(step.native->self, arguments, count); });
   if (found == Py_NotImplemented) {
     Py_DECREF(found);
     found = PyObject_Vectorcall(step.reference, arguments, size_t(count), nullptr);

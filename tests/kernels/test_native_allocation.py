@@ -1,0 +1,103 @@
+"""Every allocation of every kernel fails once: a MemoryError, and nothing is lost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from kernel_calls import LAYOUTS, arguments
+
+from extensor.kernels import KERNELS, NATIVE
+
+native = pytest.importorskip("extensor._native", reason="the native core is not installed")
+
+NAMES = sorted(name for name in NATIVE if name in KERNELS)
+WITHOUT_MEMORY = {"flip", "permute", "reshape", "sum_backward", "swapaxes", "transpose"}
+ROUNDS = 10
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """The same allocations in every call, and none that fails afterwards."""
+    threads = native.get_num_threads()
+    native.set_num_threads(1)
+    yield
+    native.set_num_threads(threads)
+    native.fail_allocation_after(-1)
+
+
+def failing(name: str, args: list[Any], count: int) -> bool | None:
+    """Whether the kernel raised MemoryError when its allocation after ``count`` failed; None if it has fewer."""
+    native.fail_allocation_after(count)
+    try:
+        NATIVE[name](*args)
+        raised = False
+    except MemoryError:
+        raised = True
+    return raised if native.fail_allocation_after(-1) < 0 else None
+
+
+def references(args: list[Any]) -> list[int]:
+    arrays = [v for a in args for v in (a if isinstance(a, list) else (a,)) if isinstance(v, np.ndarray)]
+    return [sys.getrefcount(a) for a in arrays]
+
+
+def bytes_lost(name: str, args: list[Any], count: int) -> int:
+    """How much more Python and NumPy hold after the allocation failed several times."""
+    tracemalloc.start()
+    for _ in range(ROUNDS):
+        failing(name, args, count)
+    lost = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    return lost
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", NAMES)
+def test_out_of_memory(name: str, layout: str) -> None:
+    args = arguments(name, layout)
+    found = NATIVE[name](*args)
+    if layout == "contiguous":
+        assert found is not NotImplemented
+    del found
+    before, pooled = references(args), native.get_buffer_bytes()
+    count = 0
+    while (raised := failing(name, args, count)) is not None:
+        assert raised, f"allocation {count} failed and was not reported"
+        assert references(args) == before
+        assert native.get_buffer_bytes() == pooled, f"a buffer was lost with allocation {count}"
+        assert bytes_lost(name, args, count) < 64 * ROUNDS, f"allocation {count} loses an object"
+        count += 1
+    if layout == "contiguous":
+        assert (count == 0) == (name in WITHOUT_MEMORY)
+
+
+def test_gradient_of_a_convolution_that_is_not_contiguous() -> None:
+    args = arguments("conv2d_backward", "gaps")
+    with pytest.raises(MemoryError):
+        native.fail_allocation_after(0)
+        NATIVE["conv2d_backward"](*args)
+
+
+def test_a_daemon_thread_inside_a_kernel_at_exit() -> None:
+    program = """
+import threading, time
+import numpy as np
+from extensor.kernels import NATIVE
+x = np.ones((700, 700), np.float32)
+def work():
+    while True:
+        NATIVE["matmul"](x, x)
+threading.Thread(target=work, daemon=True).start()
+time.sleep(0.1)
+"""
+    for _ in range(5):
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60
+        )
+        assert (done.returncode, done.stderr) == (0, "")

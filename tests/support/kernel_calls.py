@@ -1,0 +1,188 @@
+"""One call of every native kernel, with the attributes its reference documents: what the bodies of ops pass after their checks.
+
+Arrays are large enough for the buffer pool. An array argument takes the layout that is asked for; attributes never change.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from extensor.kernels import KERNELS
+
+__all__ = ["LAYOUTS", "arguments"]
+
+ROWS, COLUMNS = 128, 256
+SHAPE = (ROWS, COLUMNS)
+
+Make = Callable[..., Any]
+
+
+def _every_other(x: np.ndarray) -> np.ndarray:
+    wide = np.empty((*x.shape[:-1], 2 * x.shape[-1]) if x.ndim else (2,), x.dtype)
+    wide[..., ::2] = x if x.ndim else x[..., None]
+    return wide[..., ::2] if x.ndim else wide[0, ...]
+
+
+LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "contiguous": lambda x: x,
+    "gaps": lambda x: _every_other(x),
+    "half": lambda x: x.astype(np.float16) if x.dtype == np.float32 else x,
+}
+
+
+def _values(*shape: int) -> np.ndarray:
+    """Numbers between 0 and 1, without the ends: inside the domain of every function."""
+    return np.random.default_rng(len(shape)).uniform(0.1, 0.9, shape).astype(np.float32)
+
+
+def _positions(*shape: int, below: int) -> np.ndarray:
+    return np.random.default_rng(1).integers(0, below, shape)
+
+
+IMAGES, WEIGHT = (4, 8, 32, 32), (16, 8, 3, 3)
+STEPS, BATCH, INPUTS, HIDDEN = 6, 64, 48, 64
+LABELS = _positions(ROWS, below=COLUMNS)
+INDICES = _positions(40, below=ROWS)
+ALONG = _positions(20, COLUMNS, below=ROWS)
+
+# What stands for a parameter of this name, if the kernel says nothing else.
+USUAL: dict[str, Any] = {
+    **dict.fromkeys(["a", "b", "g", "p", "q", "t", "x", "y"], lambda: _values(*SHAPE)),
+    "alpha": 0.5, "approximate": True, "axes": (1,), "axis": 1, "beta": 1.5, "causal": True,
+    "condition": lambda: _values(*SHAPE) > 0.5, "ddof": 1, "delta": 0.5, "eps": 1e-5, "gamma": 2.0,
+    "high": 0.7, "ignore_index": None, "keepdims": False, "label_smoothing": 0.0, "low": 0.3, "max_val": 0.7,
+    "min_val": 0.3, "needs": (True, True), "normalized_shape": (COLUMNS,), "padding_idx": None, "pos_weight": None,
+    "reduction": "none", "shape": SHAPE, "shape_a": SHAPE, "shape_b": SHAPE, "targets": lambda: LABELS,
+    "threshold": 20.0, "weight": None,
+}  # fmt: skip
+
+REDUCED = {"g": lambda: _values(ROWS)}
+ROW_NORM = {"weight": lambda: _values(COLUMNS), "bias": lambda: _values(COLUMNS)}
+GROUP_NORM = {
+    "x": lambda: _values(*IMAGES),
+    "groups": 4,
+    "weight": lambda: _values(8),
+    "bias": lambda: _values(8),
+}
+BATCH_NORM = GROUP_NORM | {
+    "running_mean": lambda: _values(8), "running_var": lambda: _values(8), "training": True, "momentum": 0.1,
+}  # fmt: skip
+CONV: dict[str, Any] = {
+    "x": lambda: _values(*IMAGES), "weight": lambda: _values(*WEIGHT), "bias": lambda: _values(16), "stride": (1, 1),
+    "padding": (1, 1, 1, 1), "dilation": (1, 1), "groups": 1, "needs": (True, True, True),
+    "g": lambda: _values(4, 16, 32, 32), "output_padding": (0, 0),
+}  # fmt: skip
+TRANSPOSED = CONV | {"x": CONV["g"], "g": CONV["x"], "bias": lambda: _values(8)}
+POOL = {
+    "x": lambda: _values(*IMAGES), "g": lambda: _values(4, 8, 16, 16), "shape": IMAGES, "window": (2, 2), "stride": (2, 2),
+    "padding": (0, 0), "size": (16, 16), "count_include_pad": True,
+}  # fmt: skip
+ATTENTION = {
+    **dict.fromkeys(["q", "k", "v", "g"], lambda: _values(2, 4, 64, 32)), "mask": None, "scale": 0.25,
+    "needs": (True, True, True, False),
+}  # fmt: skip
+SELF_ATTENTION = {"x": lambda: _values(2, 64, 96), "g": lambda: _values(2, 64, 32), "heads": 4}
+
+
+def _recurrent(gates: int, cell: bool, gradients: int) -> dict[str, Any]:
+    def states(wider: int = 1) -> Make:
+        return lambda: _values(*(() if cell else (STEPS,)), BATCH, HIDDEN * wider)
+
+    return {
+        "x": lambda: _values(*(() if cell else (STEPS,)), BATCH, INPUTS),
+        "h": lambda: _values(BATCH, HIDDEN), "c": lambda: _values(BATCH, HIDDEN),
+        "w_ih": lambda: _values(gates * HIDDEN, INPUTS), "w_hh": lambda: _values(gates * HIDDEN, HIDDEN),
+        "b_ih": lambda: _values(gates * HIDDEN), "b_hh": lambda: _values(gates * HIDDEN), "nonlinearity": "tanh",
+        **dict.fromkeys(["g", "g_h", "g_c", "g_hidden", "g_cells", "hidden", "cells", "y"], states()),
+        "g_gates": None, "gates": states(4), "reverse": False, "needs": (True,) * gradients,
+    }  # fmt: skip
+
+
+def _list_of(count: int) -> Make:
+    return lambda: [_values(*SHAPE) for _ in range(count)]
+
+
+STEP = {
+    **dict.fromkeys(["params", "grads", "buffers", "exp_avgs", "exp_avg_sqs"], _list_of(3)), "max_exp_avg_sqs": None,
+    "steps": [1, 2, 3], "lr": 0.1, "momentum": 0.9, "dampening": 0.0, "weight_decay": 0.01, "nesterov": True,
+    "maximize": False, "beta1": 0.9, "beta2": 0.99, "eps": 1e-8, "decoupled": True,
+}  # fmt: skip
+JOINED = {"tensors": _list_of(3), "axis": 0, "dtype": np.dtype(np.float32)}
+
+OWN: dict[str, dict[str, Any]] = {
+    "astype": {"dtype": np.dtype(np.float64)},
+    **dict.fromkeys(["adam_step", "sgd_step"], STEP),
+    **dict.fromkeys(["concatenate", "stack"], JOINED),
+    **dict.fromkeys(["conv2d", "conv2d_backward"], CONV),
+    **dict.fromkeys(["conv_transpose2d", "conv_transpose2d_backward"], TRANSPOSED),
+    **dict.fromkeys(["max_pool2d", "max_pool2d_backward", "avg_pool2d", "avg_pool2d_backward"], POOL),
+    **dict.fromkeys(["layer_norm", "rms_norm"], ROW_NORM),
+    "layer_norm_backward": ROW_NORM | {"needs": (True, True, True)},
+    "rms_norm_backward": ROW_NORM,
+    "group_norm": GROUP_NORM,
+    "group_norm_backward": GROUP_NORM | {"g": GROUP_NORM["x"], "needs": (True, True, True)},
+    "batch_norm": BATCH_NORM,
+    "batch_norm_backward": BATCH_NORM
+    | {"g": GROUP_NORM["x"], "g_mean": lambda: _values(8), "g_var": lambda: _values(8), "needs": (True, True, True)},
+    **dict.fromkeys(["scaled_dot_product_attention", "scaled_dot_product_attention_backward"], ATTENTION),
+    **dict.fromkeys(["self_attention", "self_attention_backward"], SELF_ATTENTION),
+    **{f"rnn_{kind}": _recurrent(1, kind.startswith("cell"), 6) for kind in ("cell", "sequence", "cell_backward", "sequence_backward")},
+    **{f"gru_{kind}": _recurrent(3, kind.startswith("cell"), 6) for kind in ("cell", "sequence", "cell_backward", "sequence_backward")},
+    **{f"lstm_{kind}": _recurrent(4, kind.startswith("cell"), 7) for kind in ("cell", "sequence", "cell_backward", "sequence_backward")},
+    "linear": {"weight": lambda: _values(64, COLUMNS), "bias": lambda: _values(64)},
+    "linear_backward": {"g": lambda: _values(ROWS, 64), "weight": lambda: _values(64, COLUMNS), "needs": (True, True, True)},
+    "matmul": {"b": lambda: _values(COLUMNS, ROWS)},
+    "matmul_backward": {"g": lambda: _values(ROWS, ROWS), "b": lambda: _values(COLUMNS, ROWS)},
+    "dot": {"b": lambda: _values(COLUMNS, ROWS)},
+    "inner": {"b": lambda: _values(COLUMNS)},
+    "outer": {"a": lambda: _values(ROWS), "b": lambda: _values(COLUMNS)},
+    "add_backward": {"shape_b": (1, COLUMNS)},
+    "subtract_backward": {"shape_b": (1, COLUMNS)},
+    "multiply_backward": {"b": lambda: _values(COLUMNS)},
+    "sum_to_shape": {"shape": (COLUMNS,)},
+    **dict.fromkeys(
+        [f"{name}_backward" for name in ["sum", "mean", "prod", "max_reduce", "min_reduce", "variance", "std", "logsumexp"]], REDUCED
+    ),
+    **{name: {"alpha": lambda: _values(COLUMNS)} for name in ("prelu", "prelu_backward")},
+    "kl_divergence": {"reduction": "sum"},
+    "kl_divergence_backward": {"g": lambda: _values(), "reduction": "sum"},
+    "cross_entropy_backward": REDUCED,
+    "hinge": {"t": lambda: np.where(_values(*SHAPE) > 0.5, 1, -1).astype(np.float32)},
+    "hinge_backward": {"t": lambda: np.where(_values(*SHAPE) > 0.5, 1, -1).astype(np.float32)},
+
+
+    "index": {"key": (INDICES, ...)},
+    "index_add": {"key": (INDICES, ...), "values": lambda: _values(40, COLUMNS)},
+    "index_backward": {"g": lambda: _values(40, COLUMNS), "key": (INDICES, ...)},
+    "take": {"indices": INDICES, "axis": 0},
+    "take_backward": {"g": lambda: _values(40, COLUMNS), "indices": INDICES, "axis": 0},
+    "take_along_axis": {"indices": ALONG, "axis": 0},
+    "take_along_axis_backward": {"g": lambda: _values(20, COLUMNS), "indices": ALONG, "axis": 0},
+    "embedding": {"indices": INDICES, "weight": lambda: _values(*SHAPE), "padding_idx": 2},
+    "embedding_backward": {"g": lambda: _values(40, COLUMNS), "indices": INDICES, "padding_idx": 2},
+    "pad": {"widths": ((1, 2), (0, 3)), "mode": "constant", "values": 0},
+    "roll": {"shifts": (3,), "axes": (1,)},
+    "reshape": {"shape": (COLUMNS, ROWS)},
+    "flip": {"axes": (0, 1)},
+    "permute": {"axes": (1, 0)},
+    "transpose": {"axes": (1, 0)},
+    "swapaxes": {"axis1": 0, "axis2": 1},
+}  # fmt: skip
+
+
+def arguments(name: str, layout: str = "contiguous") -> list[Any]:
+    """The arguments of a call of the kernel, new arrays."""
+    known = USUAL | OWN.get(name, {})
+    given = [known[p] for p in inspect.signature(KERNELS[name].reference).parameters]
+    lay = LAYOUTS[layout]
+
+    def made(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return lay(value)
+        return [lay(v) for v in value] if type(value) is list and isinstance(value[0], np.ndarray) else value
+
+    return [made(value() if callable(value) else value) for value in given]
