@@ -1,8 +1,6 @@
 // Recurrent cells and sequences as Python functions. A cell is a sequence of one step.
 #include "kernels/recurrent/recurrent.hpp"
 
-#include <new>
-
 #include "bindings/half.hpp"
 #include "bindings/operands.hpp"
 #include "core/workspace.hpp"
@@ -17,8 +15,8 @@ class Call {
  public:
   explicit Call(int gates) : gates_per_unit(gates) {}
 
-  // Takes the arguments in this order. False if one is not covered or x, h, w_ih or w_hh has no elements. A sequence of the
-  // LSTM may be without w_ih.
+  // Takes the arguments in this order. False if one is not covered or x, h, w_ih or w_hh has no elements. There may be no
+  // biases, no gradient of the cells and, in a sequence of the LSTM, no w_ih.
   bool take(std::initializer_list<Operand> order, PyObject* const* args) {
     for (Operand operand : order) {
       if (operand == x_ && PyArray_Check(*args)) dtype = dtype_of(as_array(*args));
@@ -29,7 +27,7 @@ class Call {
     for (Operand operand : order)
       if (!operands.take(operand, *args++, dtype)) return false;
     for (Operand operand : order)
-      if (operands.array(operand) == nullptr && operand != w_ih_ && operand != b_ih_ && operand != b_hh_ && operand < g_hidden_) return false;
+      if (operands.array(operand) == nullptr && operand != w_ih_ && operand != b_ih_ && operand != b_hh_ && operand != g_cells_) return false;
     for (Operand operand : {x_, h_, w_hh_})
       if (PyArray_SIZE(operands.array(operand)) == 0) return false;
     PyArrayObject* x = operands.array(x_);
@@ -64,7 +62,7 @@ class Call {
   template <class Run>
   void compute(const Run& run) const {
     MaybeReleaseGil unlocked(sequence_ns(sequence<float>()));
-    if (!with_type(dtype, run)) throw std::bad_alloc();
+    with_type(dtype, run);
   }
 
   // Whether the arrays have as many elements as the lengths say.
@@ -135,7 +133,7 @@ PyObject* call_rnn(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   Array hidden = call.make_states();
   call.compute([&](auto zero) {
     using T = decltype(zero);
-    return EXTENSOR_SELECT(rnn_table)().of<T>().forward(call.sequence<T>(), relu, data_of<T>(hidden));
+    EXTENSOR_SELECT(rnn_table)().of<T>().forward(call.sequence<T>(), relu, data_of<T>(hidden));
   });
   return hidden.release();
 }
@@ -153,7 +151,7 @@ PyObject* call_rnn_backward(PyObject* self, PyObject* const* args, Py_ssize_t co
   Gradients grads(call, needs, false);
   call.compute([&](auto zero) {
     using T = decltype(zero);
-    return EXTENSOR_SELECT(rnn_table)().of<T>().backward(call.sequence<T>(), relu, call.data<T>(hidden_), call.data<T>(g_hidden_),
+    EXTENSOR_SELECT(rnn_table)().of<T>().backward(call.sequence<T>(), relu, call.data<T>(hidden_), call.data<T>(g_hidden_),
                                                          grads.all<T>());
   });
   return grads.release();
@@ -171,7 +169,7 @@ PyObject* call_lstm(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   call.compute([&](auto zero) {
     using T = decltype(zero);
     Workspace<T> gates(is_sequence ? 0 : call.batch * call.hidden * 4);
-    return EXTENSOR_SELECT(lstm_table)().of<T>().forward(call.sequence<T>(), call.data<T>(c_), data_of<T>(found[0]), data_of<T>(found[1]),
+    EXTENSOR_SELECT(lstm_table)().of<T>().forward(call.sequence<T>(), call.data<T>(c_), data_of<T>(found[0]), data_of<T>(found[1]),
                                                          is_sequence ? data_of<T>(found[2]) : gates.data());
   });
   return tuple_of(found, is_sequence ? 3 : 2);
@@ -189,7 +187,7 @@ PyObject* call_lstm_sequence_backward(PyObject* self, PyObject* const* args, Py_
   Gradients grads(call, needs, true);
   call.compute([&](auto zero) {
     using T = decltype(zero);
-    return EXTENSOR_SELECT(lstm_table)().of<T>().backward(call.sequence<T>(), call.data<T>(c_), call.data<T>(hidden_), call.data<T>(cells_),
+    EXTENSOR_SELECT(lstm_table)().of<T>().backward(call.sequence<T>(), call.data<T>(c_), call.data<T>(hidden_), call.data<T>(cells_),
                                                           call.data<T>(gates_), call.data<T>(g_hidden_), call.data<T>(g_cells_),
                                                           grads.all<T>(), grads.data<T>(c_));
   });
@@ -212,9 +210,9 @@ PyObject* call_lstm_cell_backward(PyObject* self, PyObject* const* args, Py_ssiz
     T* const hidden = states.data();
     T* const cells = hidden + call.batch * call.hidden;
     T* const gates = cells + call.batch * call.hidden;
-    return lstm.forward(sequence, call.data<T>(c_), hidden, cells, gates) &&
-           lstm.backward(sequence, call.data<T>(c_), hidden, cells, gates, call.data<T>(g_hidden_), call.data<T>(g_cells_), grads.all<T>(),
-                         grads.data<T>(c_));
+    lstm.forward(sequence, call.data<T>(c_), hidden, cells, gates);
+    lstm.backward(sequence, call.data<T>(c_), hidden, cells, gates, call.data<T>(g_hidden_), call.data<T>(g_cells_), grads.all<T>(),
+                  grads.data<T>(c_));
   });
   return grads.release();
 }
@@ -229,7 +227,7 @@ PyObject* call_gru(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   Array hidden = call.make_states();
   call.compute([&](auto zero) {
     using T = decltype(zero);
-    return EXTENSOR_SELECT(gru_table)().of<T>().forward(call.sequence<T>(), data_of<T>(hidden));
+    EXTENSOR_SELECT(gru_table)().of<T>().forward(call.sequence<T>(), data_of<T>(hidden));
   });
   return hidden.release();
 }
@@ -248,7 +246,7 @@ PyObject* call_gru_backward(PyObject* self, PyObject* const* args, Py_ssize_t co
   Gradients grads(call, needs, false);
   call.compute([&](auto zero) {
     using T = decltype(zero);
-    return EXTENSOR_SELECT(gru_table)().of<T>().backward(call.sequence<T>(), call.data<T>(hidden_), call.data<T>(g_hidden_),
+    EXTENSOR_SELECT(gru_table)().of<T>().backward(call.sequence<T>(), call.data<T>(hidden_), call.data<T>(g_hidden_),
                                                          grads.all<T>());
   });
   return grads.release();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -84,3 +85,55 @@ def test_recorded_views_have_their_gradients() -> None:
         want = np.zeros_like(X)
         numpy_view(want)[...] = g
         np.testing.assert_array_equal(x.grad.numpy(), want)
+
+
+def layouts(x: np.ndarray) -> list[np.ndarray]:
+    """The same kind of elements in many layouts: permuted, with gaps, backwards, repeated, with axes of length 1."""
+    permuted = [x.transpose(order) for order in permutations(range(x.ndim))]
+    others = [x[:, ::2], x[::-1], x[..., ::-1], x[:, :1], x[:1].transpose(2, 0, 1), x[:, None], x[:, :0]]
+    return [
+        *permuted,
+        *others,
+        np.broadcast_to(x[:, :1], x.shape),
+        x.T[None],
+        np.asfortranarray(x)[..., None, :],
+    ]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int8, np.bool_])
+def test_reshape_is_a_view_where_numpy_has_one(dtype: Any) -> None:
+    x = np.arange(4 * 6 * 5).reshape(4, 6, 5).astype(dtype)
+    views = copies = 0
+    for given in layouts(x):
+        n = given.size
+        shapes = [
+            given.shape,
+            (n,),
+            (1, n),
+            (n, 1, 1),
+            given.shape[::-1],
+            (*given.shape[:1], -1),
+            (-1, *given.shape[-1:]),
+            (2, -1),
+            (3, 2, -1),
+            (2, 2, -1),
+        ]
+        for shape in shapes:
+            try:
+                expected = given.reshape(shape)
+            except ValueError:
+                continue
+            found = NATIVE["reshape"](given, expected.shape)
+            assert found.shape == expected.shape
+            assert found.dtype == expected.dtype
+            np.testing.assert_array_equal(found, expected)
+            shared = np.shares_memory(expected, given)
+            assert np.shares_memory(found, given) == shared, (given.shape, given.strides, expected.shape)
+            views, copies = views + shared, copies + (not shared)
+    assert views > 30
+    assert copies > 30
+
+
+def test_reshape_with_another_number_of_elements_is_left_to_the_reference() -> None:
+    for shape in [(23,), (2, 3, 5), (0,), (2**40, 2**40), (-1,), (2, -1), [24], 24, None]:
+        assert NATIVE["reshape"](X.transpose(2, 0, 1), shape) is NotImplemented

@@ -12,8 +12,8 @@
 
 #include <atomic>
 
-#include "core/memory.hpp"
 #include "core/threads.hpp"
+#include "core/workspace.hpp"
 #include "kernels/recurrent/packed_weight.hpp"
 #include "kernels/softmax/rows.hpp"
 
@@ -184,15 +184,14 @@ bool forward(const Attention<T>& a, const Matrices<T>& out) {
   const int64_t height = rows_per_block(a), blocks = (a.queries + height - 1) / height;
   const int64_t wide = whole_panels<T>(a.keys), of_k = PackedWeight<T>::room(a.features, a.keys), of_v = PackedWeight<T>::room(a.keys, a.values);
   const int64_t together = rows_together<T>(wide);
-  const size_t bytes = size_t(of_k + of_v + together * (wide + a.features)) * sizeof(T);
   std::atomic<bool> finite{true};
   parallel_for(a.batch * blocks, attention_ns(a) / double(a.batch * blocks), [&](int64_t begin, int64_t end) {
-    T* const room = static_cast<T*>(require_buffer(bytes));
-    T* const scores = room + of_k + of_v;
+    Workspace<T> room(of_k + of_v + together * (wide + a.features));
+    T* const scores = room.data() + of_k + of_v;
     for (int64_t i = begin; i < end;) {
       const int64_t batch = i / blocks;
-      const PackedWeight<T> k(a.features, a.keys, a.k.at(batch, 0), 1, a.k.row, room);
-      const PackedWeight<T> v(a.keys, a.values, a.v.at(batch, 0), a.v.row, 1, room + of_k);
+      const PackedWeight<T> k(a.features, a.keys, a.k.at(batch, 0), 1, a.k.row, room.data());
+      const PackedWeight<T> v(a.keys, a.values, a.v.at(batch, 0), a.v.row, 1, room.data() + of_k);
       for (; i < end && i / blocks == batch; ++i) {
         const int64_t start = i % blocks * height;
         for_each_part(least(height, a.queries - start), together, false, 0, [&](int64_t first, int64_t rows) {
@@ -206,7 +205,6 @@ bool forward(const Attention<T>& a, const Matrices<T>& out) {
         });
       }
     }
-    recycle_buffer(room, bytes);
   });
   return finite;
 }
@@ -323,13 +321,12 @@ bool backward_batch(const Attention<T>& a, int64_t batch, const Matrices<const T
 template <class T>
 bool backward(const Attention<T>& a, const Matrices<const T>& g, const Matrices<T>& grad_q, const Matrices<T>& grad_k,
               const Matrices<T>& grad_v) {
-  const size_t bytes = size_t(BackwardRoom<T>(a).size) * sizeof(T);
+  const int64_t size = BackwardRoom<T>(a).size;
   std::atomic<bool> finite{true};
   const auto run = [&](int64_t begin, int64_t end) {
-    T* const room = static_cast<T*>(require_buffer(bytes));
+    Workspace<T> room(size);
     for (int64_t b = begin; b < end; ++b)
-      if (!backward_batch(a, b, g, Gradients<T>{grad_q, grad_k, grad_v}, a.batch == 1, room)) finite = false;
-    recycle_buffer(room, bytes);
+      if (!backward_batch(a, b, g, Gradients<T>{grad_q, grad_k, grad_v}, a.batch == 1, room.data())) finite = false;
   };
   if (a.batch == 1) run(0, 1);
   else parallel_for(a.batch, 3 * attention_ns(a) / double(a.batch), run);

@@ -184,18 +184,18 @@ void convolve(const ConvMap<T>& m) {
   const Window window(m.inputs, m.rows, m.columns, block_rows, lanes);
 
   const int64_t across = ceil_div(m.columns.count, lanes);
-  Scratch<T> weight(max_of(1, m.groups * m.outputs * k));
-  Scratch<int64_t> offsets(max_of(1, k));
+  Workspace<T> weight(max_of(1, m.groups * m.outputs * k));
+  Workspace<int64_t> offsets(max_of(1, k));
   pack_weight(m, weight.data());
   int64_t* offset = offsets.data();
   for_steps(m, [&](int64_t c, int64_t p, int64_t q) { *offset++ = window.offset(c, m.rows.shift[p], m.columns.shift[q]); });
-  Scratch<Steps> row_steps(m.rows.count);
+  Workspace<Steps> row_steps(m.rows.count);
   for (int64_t row = 0; row < m.rows.count; ++row) row_steps.data()[row] = seen_steps(row);
 
   const double ns = 200 + double(m.outputs * k) * double(block_rows * across * lanes) * sizeof(T) / 180.0;
   parallel_for(m.images * m.groups * blocks, ns, [&](int64_t begin, int64_t end) {
-    Scratch<T> seen(max_of(1, window.size()));
-    Scratch<Pixels<T>> pixels(block_rows * across);
+    Workspace<T> seen(max_of(1, window.size()));
+    Workspace<Pixels<T>> pixels(block_rows * across);
     for (int64_t task = begin; task < end; ++task) {
       const int64_t image = task / (m.groups * blocks), group = task / blocks % m.groups;
       const int64_t first = task % blocks * block_rows, rows = min_of(block_rows, m.rows.count - first);

@@ -155,8 +155,8 @@ void convolve_by_outputs(const ConvMap<T>& m, const SeenSteps<T>& seen_steps) {
   const Sight sight(m.inputs, m.rows, m.columns, block_rows);
   const int64_t tiles = ceil_div(m.columns.count, most_neighbours);
 
-  Scratch<T> weight(m.groups * padded * k), bias(m.groups * padded);
-  Scratch<int64_t> offsets(k);
+  Workspace<T> weight(m.groups * padded * k), bias(m.groups * padded);
+  Workspace<int64_t> offsets(k);
   pack_outputs(m, k, padded, weight.data(), bias.data());
   int64_t* offset = offsets.data();
   for_steps(m, [&](int64_t c, int64_t p, int64_t q) { *offset++ = sight.offset(c, m.rows.shift[p], m.columns.shift[q]); });
@@ -165,7 +165,7 @@ void convolve_by_outputs(const ConvMap<T>& m, const SeenSteps<T>& seen_steps) {
 
   const double ns = 200 + double(padded * k) * double(block_rows * m.columns.count) * sizeof(T) / 180.0;
   parallel_for(m.images * m.groups * blocks, ns, [&](int64_t begin, int64_t end) {
-    Scratch<T> room(max_of(1, sight.copied())), sums(block_rows * m.columns.count * most);
+    Workspace<T> room(max_of(1, sight.copied())), sums(block_rows * m.columns.count * most);
     for (int64_t task = begin; task < end; ++task) {
       const int64_t image = task / (m.groups * blocks), group = task / blocks % m.groups;
       const int64_t first = task % blocks * block_rows, rows = min_of(block_rows, m.rows.count - first);

@@ -114,12 +114,12 @@ void convolve_depthwise(const ConvMap<T>& m) {
   const int64_t window_rows = block_rows + margin;
   const auto run = side == 3 ? depthwise_block<T, 3> : side == 5 ? depthwise_block<T, 5> : depthwise_block<T, 0>;
 
-  Scratch<T> weights(m.groups * taps);
+  Workspace<T> weights(m.groups * taps);
   int64_t offsets[longest_chain];
   lay_out_kernels(m, pitch, weights.data(), offsets);
   const double ns = 100 + double(block_rows * whole_vectors<T>(columns)) * double(taps + 4) * sizeof(T) / 180.0;
   parallel_for(m.images * m.groups * blocks, ns, [&](int64_t begin, int64_t end) {
-    Scratch<T> seen(window_rows * pitch + lanes);
+    Workspace<T> seen(window_rows * pitch + lanes);
     clear_piece(window_rows * pitch + lanes, seen.data());
     for (int64_t task = begin; task < end; ++task) {
       const int64_t plane = task / blocks, first = task % blocks * block_rows, rows = min_of(block_rows, m.rows.count - first);

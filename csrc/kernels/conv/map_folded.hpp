@@ -52,8 +52,8 @@ void convolve_folded(const ConvMap<T>& m, const SeenSteps<T>& seen_steps) {
   const int64_t behind = max_of(0, count + least + shift_span(m.columns) - columns);
   const int64_t product_size = (before + columns + behind) * padded + lanes;
 
-  Scratch<T> weight(m.groups * padded * k), bias(m.groups * width);
-  Scratch<int64_t> offsets(k), places(m.columns.taps);
+  Workspace<T> weight(m.groups * padded * k), bias(m.groups * width);
+  Workspace<int64_t> offsets(k), places(m.columns.taps);
   pack_folded(m, padded, weight.data());
   for (int64_t i = 0; i < m.groups * width; ++i)
     bias.data()[i] = m.bias && i % width < m.outputs ? m.bias[i / width * m.outputs + i % width] : T(0);
@@ -66,7 +66,7 @@ void convolve_folded(const ConvMap<T>& m, const SeenSteps<T>& seen_steps) {
 
   const double ns = 200 + folded_cost(m, seen_steps) * sizeof(T) / 180.0;
   parallel_for(m.images * m.groups, ns, [&](int64_t begin, int64_t end) {
-    Scratch<T> products(product_size), sums(m.rows.count * count * width);
+    Workspace<T> products(product_size), sums(m.rows.count * count * width);
     for (int64_t i = 0; i < product_size; ++i) products.data()[i] = T(0);
     for (int64_t task = begin; task < end; ++task) {
       const int64_t group = task % m.groups;

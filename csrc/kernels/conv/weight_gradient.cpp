@@ -178,20 +178,20 @@ void weight_gradient(const ConvWeightMap<T>& m) {
   const int64_t slices = min_of(most_slices, ceil_div(blocks, together));
   const int64_t slice_blocks = ceil_div(blocks, slices);
 
-  Scratch<int64_t> offsets(k);
+  Workspace<int64_t> offsets(k);
   int64_t step = 0;
   for (int64_t c = 0; c < m.inputs; ++c)
     for (int64_t p = 0; p < m.rows.taps; ++p)
       for (int64_t q = 0; q < m.columns.taps; ++q)
         offsets.data()[step++] = window.offset(c, m.rows.shift[p], m.columns.shift[q]);
 
-  Scratch<double> sums(slices * size);
+  Workspace<double> sums(slices * size);
   const double ns = double(m.outputs * k) * double(slice_blocks * block_rows * grad_row) * sizeof(T) / 180.0;
   // The gradient of whole images is read where it lies, if the rest of a row is cheap to read or there is none.
   const bool in_place = parts == 1 && (rest == 0 || vector_bytes > 16);
   parallel_for(slices * m.groups, 1000 + ns, [&](int64_t begin, int64_t end) {
-    Scratch<T> seen(together * window.size());
-    Scratch<T> copied(in_place ? 1 : together * m.outputs * block_rows * grad_row);
+    Workspace<T> seen(together * window.size());
+    Workspace<T> copied(in_place ? 1 : together * m.outputs * block_rows * grad_row);
     for (int64_t task = begin; task < end; ++task) {
       const int64_t slice = task / m.groups, group = task % m.groups;
       double* total = sums.data() + slice * size + group * m.outputs * k;

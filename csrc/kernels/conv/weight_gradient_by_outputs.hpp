@@ -105,18 +105,18 @@ void weight_gradient_by_outputs(const ConvWeightMap<T>& m) {
   const int64_t blocks = m.images * parts, slices = min_of(8, ceil_div(blocks, together));
   const int64_t slice_blocks = ceil_div(blocks, slices), size = m.groups * k * width;
 
-  Scratch<int64_t> offsets(k);
+  Workspace<int64_t> offsets(k);
   int64_t step = 0;
   for (int64_t c = 0; c < m.inputs; ++c)
     for (int64_t p = 0; p < m.rows.taps; ++p)
       for (int64_t q = 0; q < m.columns.taps; ++q)
         offsets.data()[step++] = sight.offset(c, m.rows.shift[p], m.columns.shift[q]);
 
-  Scratch<double> sums(slices * size);
+  Workspace<double> sums(slices * size);
   const double ns = 1000 + double(width * k) * double(slice_blocks * block_pixels) * sizeof(T) / 180.0;
   parallel_for(slices * m.groups, ns, [&](int64_t begin, int64_t end) {
-    Scratch<T> room(max_of(1, together * sight.copied())), grads(together * block_pixels * width);
-    Scratch<const T*> seen(together);
+    Workspace<T> room(max_of(1, together * sight.copied())), grads(together * block_pixels * width);
+    Workspace<const T*> seen(together);
     for (int64_t task = begin; task < end; ++task) {
       const int64_t slice = task / m.groups, group = task % m.groups;
       double* total = sums.data() + slice * size + group * k * width;

@@ -6,8 +6,8 @@
 // in the window for every step, so a vector of outputs is a plain load at an offset that depends on the tap alone.
 #pragma once
 
-#include "core/memory.hpp"
 #include "core/partial.hpp"
+#include "core/workspace.hpp"
 #include "kernels/conv/maps.hpp"
 
 namespace extensor::EXTENSOR_ISA {
@@ -21,23 +21,6 @@ template <class T>
 constexpr int64_t whole_vectors(int64_t count) {
   return ceil_div(count, Vec<T>::lanes) * Vec<T>::lanes;
 }
-
-// Memory for the length of a block.
-template <class T>
-class Scratch {
- public:
-  explicit Scratch(int64_t count) : bytes_(size_t(count) * sizeof(T)), data_(require_buffer(bytes_)) {}
-  ~Scratch() {
-    if (data_ != nullptr) recycle_buffer(data_, bytes_);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  T* data() { return static_cast<T*>(data_); }
-
- private:
-  size_t bytes_;
-  void* data_;
-};
 
 inline int64_t least_shift(const ConvAxis& axis) {
   int64_t least = axis.taps > 0 ? axis.shift[0] : 0;

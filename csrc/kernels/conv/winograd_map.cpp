@@ -113,10 +113,10 @@ bool winograd_map(const ConvMap<float>& m) {
   const int64_t inputs = whole_vectors<float>(m.inputs), outputs = whole_vectors<float>(m.outputs);
   const TilePlan plan(m.images, m.rows.count, m.columns.count, inputs + outputs, least_tiles);
   const int64_t weight_distance = point_distance(m.inputs, outputs);
-  Scratch<float> weight(winograd_products * weight_distance);
+  Workspace<float> weight(winograd_products * weight_distance);
   if (weight.data() == nullptr) return false;
   if (transform_weight(m, outputs, weight_distance, weight.data()).is_wide()) return false;
-  Scratch<float> bias(outputs);
+  Workspace<float> bias(outputs);
   for (int64_t o = 0; o < outputs; ++o) bias.data()[o] = m.bias && o < m.outputs ? m.bias[o] : 0;
 
   const int64_t tiles = ceil_div(plan.together * plan.unit_tiles, 4) * 4;
@@ -127,10 +127,10 @@ bool winograd_map(const ConvMap<float>& m) {
   const int64_t source_image = m.inputs * m.rows.source * m.columns.source, plane = m.out_height * m.out_width;
 
   const int64_t depth = ceil_div(m.inputs, ceil_div(m.inputs, longest_chain));
-  Scratch<uint8_t> fine(plan.units);
+  Workspace<uint8_t> fine(plan.units);
   const double ns = 500 + winograd_ns(m.inputs, m.outputs) * double(plan.together * plan.unit_tiles);
   parallel_for(plan.blocks, ns, [&](int64_t begin, int64_t end) {
-    Scratch<float> pixels(room), seen(winograd_products * seen_distance), products(winograd_products * product_distance);
+    Workspace<float> pixels(room), seen(winograd_products * seen_distance), products(winograd_products * product_distance);
     for (int64_t block = begin; block < end; ++block) {
       const int64_t first = block * plan.together, stop = min_of(plan.units, first + plan.together);
       for (int64_t unit = first; unit < stop; ++unit) {

@@ -73,12 +73,12 @@ bool winograd_weight_gradient(const ConvWeightMap<float>& m) {
   const int64_t wanted = max_of(1, min_of(min_of(most_slices, plan.units * plan.unit_tiles / slice_tiles),
                                           sums_bytes / (size * int64_t(sizeof(double)))));
   const int64_t slice_blocks = ceil_div(plan.blocks, min_of(wanted, plan.blocks)), slices = ceil_div(plan.blocks, slice_blocks);
-  Scratch<double> sums(slices * size);
-  Scratch<uint8_t> fine(slices);
+  Workspace<double> sums(slices * size);
+  Workspace<uint8_t> fine(slices);
   if (sums.data() == nullptr) return false;
   const double ns = winograd_ns(m.inputs, m.outputs) * double(tiles * slice_blocks);
   parallel_for(slices, ns, [&](int64_t begin, int64_t end) {
-    Scratch<float> pixels(room), seen(winograd_products * seen_distance), grad(winograd_products * grad_distance);
+    Workspace<float> pixels(room), seen(winograd_products * seen_distance), grad(winograd_products * grad_distance);
     for (int64_t slice = begin; slice < end; ++slice) {
       double* const total = sums.data() + slice * size;
       bool all_fine = true;

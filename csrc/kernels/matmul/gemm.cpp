@@ -7,8 +7,8 @@
 //            for each panel of A: one register tile
 //
 // Compiled once per instruction set.
-#include "core/memory.hpp"
 #include "core/threads.hpp"
+#include "core/workspace.hpp"
 #include "kernels/matmul/dot.hpp"
 #include "kernels/matmul/pack.hpp"
 
@@ -88,24 +88,9 @@ inline int64_t choose_depth(int64_t k) {
   return ceil_div(ceil_div(k, blocks), 8) * 8;
 }
 
+// Small products need no memory.
 template <class T>
-class Workspace {
- public:
-  explicit Workspace(int64_t count) : bytes_(size_t(count) * sizeof(T)) {
-    data_ = bytes_ <= sizeof stack_ ? stack_ : require_buffer(bytes_);
-  }
-  ~Workspace() {
-    if (data_ != stack_ && data_ != nullptr) recycle_buffer(data_, bytes_);
-  }
-  Workspace(const Workspace&) = delete;
-  Workspace& operator=(const Workspace&) = delete;
-  T* data() { return static_cast<T*>(data_); }
-
- private:
-  size_t bytes_;
-  void* data_;
-  alignas(64) unsigned char stack_[20 * 1024];
-};
+using PackedRoom = Workspace<T, 20 * 1024>;
 
 // C[i0:i1, j0:j1] of the product.
 template <class T>
@@ -115,7 +100,7 @@ void multiply_rectangle(const Product<T>& x, Layout<T> layout, int64_t i0, int64
   const int64_t rows = min_of(i1 - i0, block_rows);
   const int64_t a_room = layout.pack_a ? ceil_div(rows * depth, 16) * 16 + 64 : 0;
   const bool groups = layout.pack_b && x.b_col == 1 && j1 - j0 >= group * panel;
-  Workspace<T> workspace(a_room + (groups ? group : 1) * panel * depth);
+  PackedRoom<T> workspace(a_room + (groups ? group : 1) * panel * depth);
   T* const packed_a = workspace.data();
   T* const packed_b = workspace.data() + a_room;
 
@@ -380,7 +365,7 @@ bool multiply_slices(const Product<T>& x) {
   if (x.k < 2 * shortest_slice || size > 128 * 128 || product_ns<T>(x.m, x.n, x.k) < 50e3) return false;
   const int64_t depth = ceil_div(ceil_div(x.k, min_of(most_slices, x.k / shortest_slice)), block_k) * block_k;
   const int64_t slices = ceil_div(x.k, depth);
-  Workspace<T> sums(slices * size);
+  PackedRoom<T> sums(slices * size);
   parallel_chunks(slices, Chunks{1, slices}, [&](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; ++s) {
       Product<T> slice{x.m, x.n, min_of(depth, x.k - s * depth), x.a + s * depth * x.a_col, x.a_row, x.a_col,
@@ -403,7 +388,7 @@ void multiply_one_dot(const Product<T>& x) {
   if (pieces == 1) {
     sum = dot_stretches(x.k, x.a, x.b);
   } else {
-    Workspace<T> sums(pieces);
+    PackedRoom<T> sums(pieces);
     parallel_for(pieces, product_ns<T>(1, 1, piece) * 4, [&](int64_t begin, int64_t end) {
       for (int64_t s = begin; s < end; ++s)
         sums.data()[s] = dot_stretches(min_of(piece, x.k - s * piece), x.a + s * piece, x.b + s * piece);
@@ -458,14 +443,14 @@ void multiply(const Product<T>& x) {
   const bool a_dense = x.a_col == 1 || x.k == 1, b_dense = x.b_row == 1 || x.k == 1;
   constexpr int few = 3;
   if (x.k > 1 && x.m <= few && b_dense && !a_dense) {
-    Workspace<T> copy(x.m * x.k);
+    PackedRoom<T> copy(x.m * x.k);
     copy_strided(x.m, x.k, x.a, x.a_row, x.a_col, copy.data());
     Product<T> y = x;
     y.a = copy.data(), y.a_row = x.k, y.a_col = 1;
     return multiply(y);
   }
   if (x.k > 1 && x.n <= few && a_dense && !b_dense) {
-    Workspace<T> copy(x.n * x.k);
+    PackedRoom<T> copy(x.n * x.k);
     copy_strided(x.n, x.k, x.b, x.b_col, x.b_row, copy.data());
     Product<T> y = x;
     y.b = copy.data(), y.b_col = x.k, y.b_row = 1;

@@ -5,8 +5,8 @@
 
 #include <type_traits>
 
-#include "core/memory.hpp"
 #include "core/threads.hpp"
+#include "core/workspace.hpp"
 #include "kernels/norm/statistics.hpp"
 
 namespace extensor::EXTENSOR_ISA {
@@ -96,8 +96,8 @@ void rows_backward(const RowNorm<T>& norm, const T* g, T* grad_x, T* grad_weight
   chunks.size = (chunks.size + most_rows - 1) / most_rows * most_rows;
   chunks.count = (norm.rows + chunks.size - 1) / chunks.size;
   const bool sums = grad_weight != nullptr || grad_bias != nullptr;
-  const size_t bytes = sums ? size_t(chunks.count * 2 * padded) * sizeof(double) : 0;
-  double* parts = sums ? static_cast<double*>(require_buffer(bytes)) : nullptr;
+  Workspace<double> room(sums ? chunks.count * 2 * padded : 0);
+  double* const parts = sums ? room.data() : nullptr;
   parallel_chunks(norm.rows, chunks, [&](int64_t begin, int64_t end) {
     double* mine = parts == nullptr ? nullptr : parts + begin / chunks.size * 2 * padded;
     for (int64_t i = 0; mine != nullptr && i < 2 * padded; ++i) mine[i] = 0;
@@ -112,7 +112,6 @@ void rows_backward(const RowNorm<T>& norm, const T* g, T* grad_x, T* grad_weight
     if (grad_weight != nullptr) grad_weight[i] = T(parts[i]);
     if (grad_bias != nullptr) grad_bias[i] = T(parts[padded + i]);
   }
-  if (sums) recycle_buffer(parts, bytes);
 }
 
 // Sums over one channel, around `shift`: of the distances d, of d^2, and with a gradient of g and g d.

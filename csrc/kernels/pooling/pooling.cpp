@@ -1,9 +1,9 @@
 // Pooling, plane by plane. A window that hangs over the edge is cut to the plane first. Compiled once per instruction set.
 #include "kernels/pooling/pooling.hpp"
 
-#include "core/memory.hpp"
 #include "core/partial.hpp"
 #include "core/threads.hpp"
+#include "core/workspace.hpp"
 
 namespace extensor::EXTENSOR_ISA {
 namespace {
@@ -214,22 +214,18 @@ void max_pool_backward(const PoolShape& s, const T* g, const T* x, T* grad) {
 template <class T>
 void mean_pool(const PoolShape& s, const double* divisors, const T* x, T* y) {
   const int64_t from = s.x[0] * s.x[1], to = s.y[0] * s.y[1];
-  const size_t bytes = size_t(s.x[1]) * sizeof(double);
   parallel_for(s.planes, windows_ns(s), [&](int64_t begin, int64_t end) {
-    double* line = static_cast<double*>(require_buffer(bytes));
-    for (int64_t p = begin; p < end; ++p) mean_plane(s, divisors, x + p * from, y + p * to, line);
-    recycle_buffer(line, bytes);
+    Workspace<double> line(s.x[1]);
+    for (int64_t p = begin; p < end; ++p) mean_plane(s, divisors, x + p * from, y + p * to, line.data());
   });
 }
 
 template <class T>
 void mean_pool_backward(const PoolShape& s, const double* divisors, const T* g, T* grad) {
   const int64_t from = s.y[0] * s.y[1], to = s.x[0] * s.x[1];
-  const size_t bytes = size_t(s.x[1]) * sizeof(double);
   parallel_for(s.planes, windows_ns(s), [&](int64_t begin, int64_t end) {
-    double* line = static_cast<double*>(require_buffer(bytes));
-    for (int64_t p = begin; p < end; ++p) mean_backward_plane(s, divisors, g + p * from, grad + p * to, line);
-    recycle_buffer(line, bytes);
+    Workspace<double> line(s.x[1]);
+    for (int64_t p = begin; p < end; ++p) mean_backward_plane(s, divisors, g + p * from, grad + p * to, line.data());
   });
 }
 

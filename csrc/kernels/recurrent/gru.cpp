@@ -34,10 +34,9 @@ EXTENSOR_INLINE Parts<T> opened(const Parts<T>& a, const Parts<T>& u) {
 }
 
 template <class T>
-bool forward(const Sequence<T>& s, T* hidden) {
+void forward(const Sequence<T>& s, T* hidden) {
   const int64_t wide = 3 * s.hidden;
-  Room<T> room(s.steps * s.batch * wide + packed_room(s, false) + s.batch * wide + wide);
-  if (room.data() == nullptr) return false;
+  Workspace<T> room(s.steps * s.batch * wide + packed_room(s, false) + s.batch * wide + wide);
   T* const all = room.data();
   T* const packed = all + s.steps * s.batch * wide;
   T* const of_step = packed + packed_room(s, false);
@@ -59,14 +58,12 @@ bool forward(const Sequence<T>& s, T* hidden) {
       });
     }
   });
-  return true;
 }
 
 template <class T>
-bool backward(const Sequence<T>& s, const T* hidden, const T* g_hidden, const SequenceGradients<T>& grads) {
+void backward(const Sequence<T>& s, const T* hidden, const T* g_hidden, const SequenceGradients<T>& grads) {
   const int64_t wide = 3 * s.hidden, units = s.batch * s.hidden, rows_of_all = s.steps * s.batch;
-  Room<T> room(2 * rows_of_all * wide + packed_room(s, true) + units);
-  if (room.data() == nullptr) return false;
+  Workspace<T> room(2 * rows_of_all * wide + packed_room(s, true) + units);
   T* const of_a = room.data();
   T* const of_u = of_a + rows_of_all * wide;
   T* const packed = of_u + rows_of_all * wide;
@@ -101,7 +98,6 @@ bool backward(const Sequence<T>& s, const T* hidden, const T* g_hidden, const Se
   if (grads.h != nullptr)
     for (int64_t k = 0; k < units; ++k) grads.h[k] = carried[k];
   finish_gradients(s, hidden, of_a, of_u, grads);
-  return true;
 }
 
 }  // namespace

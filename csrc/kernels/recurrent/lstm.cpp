@@ -37,10 +37,9 @@ void start_gates(int64_t rows, int64_t wide, const T* x, const T* bias, T* gates
 }
 
 template <class T>
-bool forward(const Sequence<T>& s, const T* c, T* hidden, T* cells, T* gates) {
+void forward(const Sequence<T>& s, const T* c, T* hidden, T* cells, T* gates) {
   const int64_t wide = 4 * s.hidden;
-  Room<T> room(packed_room(s, false) + wide);
-  if (room.data() == nullptr) return false;
+  Workspace<T> room(packed_room(s, false) + wide);
   const T* const bias = joined_bias(s, room.data() + packed_room(s, false));
   if (s.w_ih != nullptr) map(s.x, s.steps * s.batch, s.inputs, s.w_ih, wide, bias, false, gates);
   const PackedWeight<T> w_hh = pack_forward(s, room.data());
@@ -61,17 +60,15 @@ bool forward(const Sequence<T>& s, const T* c, T* hidden, T* cells, T* gates) {
       });
     }
   });
-  return true;
 }
 
 template <class T>
-bool backward(const Sequence<T>& s, const T* c, const T* hidden, const T* cells, const T* gates, const T* g_hidden, const T* g_cells,
+void backward(const Sequence<T>& s, const T* c, const T* hidden, const T* cells, const T* gates, const T* g_hidden, const T* g_cells,
               const SequenceGradients<T>& grads, T* grad_c) {
   const int64_t wide = 4 * s.hidden, units = s.batch * s.hidden;
   const bool is_grad_x = s.w_ih == nullptr && grads.x != nullptr;
   const int64_t of_grad_a = is_grad_x ? 0 : s.steps * s.batch * wide;
-  Room<T> room(of_grad_a + packed_room(s, true) + 2 * units);
-  if (room.data() == nullptr) return false;
+  Workspace<T> room(of_grad_a + packed_room(s, true) + 2 * units);
   T* const grad_a = is_grad_x ? grads.x : room.data();
   T* const packed = room.data() + of_grad_a;
   T* const carried_h = packed + packed_room(s, true);
@@ -104,7 +101,6 @@ bool backward(const Sequence<T>& s, const T* c, const T* hidden, const T* cells,
     if (grad_c != nullptr) grad_c[k] = carried_c[k];
   }
   finish_gradients(s, hidden, grad_a, grad_a, grads);
-  return true;
 }
 
 }  // namespace

@@ -33,30 +33,28 @@ struct SequenceGradients {
   T* b_hh;
 };
 
-// The functions return false, with nothing of use written, when memory is out.
-
 // h' = f(x w_ih^T + b_ih + h w_hh^T + b_hh) with f = tanh or relu
 template <class T>
 struct RnnFunctions {
-  bool (*forward)(const Sequence<T>&, bool relu, T* hidden);
-  bool (*backward)(const Sequence<T>&, bool relu, const T* hidden, const T* g_hidden, const SequenceGradients<T>&);
+  void (*forward)(const Sequence<T>&, bool relu, T* hidden);
+  void (*backward)(const Sequence<T>&, bool relu, const T* hidden, const T* g_hidden, const SequenceGradients<T>&);
 };
 
 // The gates input, forget, cell and output: c' = f c + i g, h' = o tanh(c'). `cells` holds the c' of all steps, `gates` the
 // four gates of all steps after their nonlinearities, side by side.
 template <class T>
 struct LstmFunctions {
-  bool (*forward)(const Sequence<T>&, const T* c, T* hidden, T* cells, T* gates);
+  void (*forward)(const Sequence<T>&, const T* c, T* hidden, T* cells, T* gates);
   // g_cells may be nullptr: zeros. grad_c may be nullptr.
-  bool (*backward)(const Sequence<T>&, const T* c, const T* hidden, const T* cells, const T* gates, const T* g_hidden,
+  void (*backward)(const Sequence<T>&, const T* c, const T* hidden, const T* cells, const T* gates, const T* g_hidden,
                    const T* g_cells, const SequenceGradients<T>&, T* grad_c);
 };
 
 // The gates reset, update and new: h' = (1 - z) n + z h, n = tanh(a_n + r u_n) with a = x w_ih^T + b_ih, u = h w_hh^T + b_hh.
 template <class T>
 struct GruFunctions {
-  bool (*forward)(const Sequence<T>&, T* hidden);
-  bool (*backward)(const Sequence<T>&, const T* hidden, const T* g_hidden, const SequenceGradients<T>&);
+  void (*forward)(const Sequence<T>&, T* hidden);
+  void (*backward)(const Sequence<T>&, const T* hidden, const T* g_hidden, const SequenceGradients<T>&);
 };
 
 template <template <class> class Functions>

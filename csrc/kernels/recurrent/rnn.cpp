@@ -10,9 +10,8 @@ namespace extensor::EXTENSOR_ISA {
 namespace {
 
 template <class T>
-bool forward(const Sequence<T>& s, bool relu, T* hidden) {
-  Room<T> room(packed_room(s, false) + s.hidden);
-  if (room.data() == nullptr) return false;
+void forward(const Sequence<T>& s, bool relu, T* hidden) {
+  Workspace<T> room(packed_room(s, false) + s.hidden);
   map(s.x, s.steps * s.batch, s.inputs, s.w_ih, s.hidden, joined_bias(s, room.data() + packed_room(s, false)), false, hidden);
   const PackedWeight<T> w_hh = pack_forward(s, room.data());
   for_each_block(s, [&](int64_t first, int64_t rows) {
@@ -25,14 +24,12 @@ bool forward(const Sequence<T>& s, bool relu, T* hidden) {
       });
     }
   });
-  return true;
 }
 
 template <class T>
-bool backward(const Sequence<T>& s, bool relu, const T* hidden, const T* g_hidden, const SequenceGradients<T>& grads) {
+void backward(const Sequence<T>& s, bool relu, const T* hidden, const T* g_hidden, const SequenceGradients<T>& grads) {
   const int64_t units = s.batch * s.hidden;
-  Room<T> room(s.steps * units + packed_room(s, true) + units);
-  if (room.data() == nullptr) return false;
+  Workspace<T> room(s.steps * units + packed_room(s, true) + units);
   T* const grad_a = room.data();
   T* const packed = grad_a + s.steps * units;
   T* const carried = packed + packed_room(s, true);
@@ -53,7 +50,6 @@ bool backward(const Sequence<T>& s, bool relu, const T* hidden, const T* g_hidde
   if (grads.h != nullptr)
     for (int64_t k = 0; k < units; ++k) grads.h[k] = carried[k];
   finish_gradients(s, hidden, grad_a, grad_a, grads);
-  return true;
 }
 
 }  // namespace

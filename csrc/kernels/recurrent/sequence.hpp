@@ -4,31 +4,14 @@
 // steps by itself: threads meet once per sequence, not once per step, and the states of a block stay in the cache.
 #pragma once
 
-#include "core/memory.hpp"
 #include "core/threads.hpp"
+#include "core/workspace.hpp"
 #include "kernels/recurrent/packed_weight.hpp"
 #include "kernels/recurrent/recurrent.hpp"
 #include "kernels/reduce/reduce.hpp"
 #include "kernels/softmax/rows.hpp"
 
 namespace extensor::EXTENSOR_ISA {
-
-// Working memory, given back when it goes out of scope.
-template <class T>
-class Room {
- public:
-  explicit Room(int64_t count) : bytes_(size_t(count) * sizeof(T)), data_(static_cast<T*>(require_buffer(bytes_))) {}
-  ~Room() {
-    if (data_ != nullptr) recycle_buffer(data_, bytes_);
-  }
-  Room(const Room&) = delete;
-  Room& operator=(const Room&) = delete;
-  T* data() const { return data_; }
-
- private:
-  size_t bytes_;
-  T* data_;
-};
 
 // The step that comes at place `i` of the walk.
 template <class T>

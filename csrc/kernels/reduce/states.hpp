@@ -2,8 +2,8 @@
 // same bits. What is known of each slice goes to a function of the caller.
 #pragma once
 
-#include "core/memory.hpp"
 #include "core/threads.hpp"
+#include "core/workspace.hpp"
 #include "kernels/reduce/fold.hpp"
 #include "kernels/reduce/reduce.hpp"
 
@@ -17,18 +17,7 @@ constexpr int64_t enough_results = 16, most_stretches = 64, shortest_stretch = 1
 // Of columns, whose partial results are many: joining them takes time too.
 constexpr int64_t smallest_part = 64 * 1024;
 
-class States {
- public:
-  explicit States(int64_t count) : bytes_(size_t(count) * sizeof(State)), data_(require_buffer(bytes_)) {}
-  ~States() { recycle_buffer(data_, bytes_); }
-  States(const States&) = delete;
-  States& operator=(const States&) = delete;
-  State* data() { return static_cast<State*>(data_); }
-
- private:
-  size_t bytes_;
-  void* data_;
-};
+using States = Workspace<State>;
 
 // Whether neighbours lie along `length`; else they lie along `inner`.
 inline bool has_rows(const ReduceLayout& x) { return x.inner == 1 && (x.length_stride == 1 || x.length == 1); }
