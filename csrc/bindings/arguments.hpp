@@ -79,7 +79,7 @@ inline int64_t read_below(PyObject* object, int64_t end) {
 // An axis of `ndim`, counted from the front; -1 for anything else.
 inline int read_axis(PyObject* object, int ndim) { return int(read_below(object, ndim)); }
 
-// An axis of `ndim`, counted from either end; -1 for anything else.
+// An axis of `ndim`, counted from either end, for the recorder's reading of calls; -1 for anything else.
 inline int read_axis_from_either_end(PyObject* object, int ndim) {
   if (!PyLong_CheckExact(object)) return -1;
   int overflow;
@@ -88,7 +88,7 @@ inline int read_axis_from_either_end(PyObject* object, int ndim) {
   return int(axis < 0 ? axis + ndim : axis);
 }
 
-// The lengths of a tuple of whole numbers.
+// The lengths of a tuple of whole numbers. False also if no array has so many elements.
 inline bool read_shape(PyObject* tuple, int& ndim, npy_intp* shape) {
   if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) > NPY_MAXDIMS) return false;
   ndim = int(PyTuple_GET_SIZE(tuple));
@@ -96,7 +96,7 @@ inline bool read_shape(PyObject* tuple, int& ndim, npy_intp* shape) {
     shape[axis] = npy_intp(read_below(PyTuple_GET_ITEM(tuple, axis), NPY_MAX_INTP));
     if (shape[axis] < 0) return false;
   }
-  return true;
+  return PyArray_OverflowMultiplyList(shape, ndim) >= 0;
 }
 
 // Whether two shapes broadcast to that of `whole`.
@@ -112,18 +112,16 @@ inline bool broadcast_to(int ndim_a, const npy_intp* a, int ndim_b, const npy_in
   return true;
 }
 
-// One whole number for both directions, or one for each.
-inline bool read_pair(PyObject* object, int64_t* pair) {
-  if (PyLong_CheckExact(object)) {
-    pair[0] = pair[1] = read_below(object, NPY_MAX_INTP);
-    return pair[0] >= 0;
+// A tuple of `count` whole numbers, such as one for each direction of an image.
+inline bool read_wholes(PyObject* tuple, int64_t* wholes, Py_ssize_t count) {
+  if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) != count) return false;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    wholes[i] = read_below(PyTuple_GET_ITEM(tuple, i), NPY_MAX_INTP);
+    if (wholes[i] < 0) return false;
   }
-  int count;
-  npy_intp found[NPY_MAXDIMS];
-  if (!read_shape(object, count, found) || count != 2) return false;
-  pair[0] = found[0], pair[1] = found[1];
   return true;
 }
+inline bool read_pair(PyObject* tuple, int64_t* pair) { return read_wholes(tuple, pair, 2); }
 
 // A tuple of `count` bools, such as which gradients are wanted.
 inline bool read_flags(PyObject* tuple, bool* flags, Py_ssize_t count) {

@@ -27,26 +27,12 @@ struct Arrays : Operands<3> {
   const npy_intp* shape(int i) const { return PyArray_DIMS(array(i)); }
 };
 
-// The zeros before and after both directions: as the reference takes them, or as callers of the function give them.
-bool read_padding(PyObject* object, int64_t* padding) {
-  int count;
-  npy_intp sides[NPY_MAXDIMS];
-  if (PyTuple_Check(object) && read_shape(object, count, sides) && count == 4) {
-    for (int i = 0; i < 4; ++i) padding[i] = sides[i];
-    return true;
-  }
-  int64_t pair[2];
-  if (!read_pair(object, pair)) return false;
-  padding[0] = padding[1] = pair[0], padding[2] = padding[3] = pair[1];
-  return true;
-}
-
 // stride, padding, dilation and groups, beside the shape of the weight and of the images on the side of the inputs.
 // The size of the images on the other side follows. False if they do not fit together.
 bool read_geometry(PyObject* const* options, const npy_intp* weight, const npy_intp* x, ConvShape& s) {
   constexpr int64_t most = INT32_MAX;
   int64_t padding[4];
-  if (!read_pair(options[0], s.stride) || !read_padding(options[1], padding) || !read_pair(options[2], s.dilation)) return false;
+  if (!read_pair(options[0], s.stride) || !read_wholes(options[1], padding, 4) || !read_pair(options[2], s.dilation)) return false;
   s.groups = read_below(options[3], most);
   if (s.groups < 1 || weight[1] * s.groups != x[1] || weight[0] % s.groups != 0) return false;
   s.images = x[0], s.inputs = weight[1], s.outputs = weight[0] / s.groups;
@@ -105,7 +91,7 @@ PyObject* call_conv_transpose2d(PyObject* self, PyObject* const* args, Py_ssize_
   const npy_intp *x = in.shape(0), *weight = in.shape(1);
   ConvShape s;
   int64_t stride[2], padding[4], dilation[2], more[2];
-  if (!read_pair(args[3], stride) || !read_padding(args[4], padding) || !read_pair(args[5], dilation) || !read_pair(args[7], more))
+  if (!read_pair(args[3], stride) || !read_wholes(args[4], padding, 4) || !read_pair(args[5], dilation) || !read_pair(args[7], more))
     return not_covered();
   const int64_t groups = read_below(args[6], INT32_MAX);
   if (groups < 1) return not_covered();

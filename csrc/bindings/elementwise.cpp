@@ -22,7 +22,7 @@ class ElementwiseCall {
       if (PyArray_Check(args[i])) {
         PyArrayObject* array = reinterpret_cast<PyArrayObject*>(args[i]);
         const DType found = dtype_of(array);
-        if (!is_readable(array)) return false;
+        if (found == DType::other || !is_readable(array)) return false;
         if (is_mask) {
           if (found != DType::boolean) return false;
         } else {
@@ -223,27 +223,20 @@ struct Choice {
 struct TwoGradients {
   int arguments;                // before the attributes
   int shape_arguments[2];       // the argument whose shape the gradient has
+  bool has_shapes;              // these are the shapes themselves
   Choice both, only_a, only_b;
 };
 
-// The shape of an operand: an array, a tuple of lengths, or a number, which has none.
-bool read_operand_shape(PyObject* value, int& ndim, npy_intp* shape) {
+// The shape of an operand: an array, or a number, which has none; or the shape in its place.
+bool read_operand_shape(PyObject* value, bool is_shape, int& ndim, npy_intp* shape) {
+  double number;
   ndim = 0;
-  if (PyTuple_CheckExact(value)) return read_shape(value, ndim, shape);
-  if (!PyArray_Check(value)) return true;
+  if (is_shape) return read_shape(value, ndim, shape);
+  if (!PyArray_Check(value)) return read_number(value, number);
   PyArrayObject* array = reinterpret_cast<PyArrayObject*>(value);
   ndim = PyArray_NDIM(array);
   for (int axis = 0; axis < ndim; ++axis) shape[axis] = PyArray_DIM(array, axis);
   return true;
-}
-
-// The guard of a gradient that divides: None is the usual one. What else is not a small positive number is an error.
-bool read_guard(PyObject* value, DType dtype, double& guard) {
-  if (value == Py_None) {
-    guard = dtype == DType::float16 ? 1e-4 : 1e-10;
-    return true;
-  }
-  return read_number(value, guard) && guard >= 0 && guard < HUGE_VAL;
 }
 
 // The kernel of a choice on the arguments that it takes.
@@ -263,18 +256,18 @@ PyObject* call_two_gradients(PyObject* self, PyObject* const* args, Py_ssize_t c
   double guard = 0;
   bool needed[2], same[2];
   if (!read_flags(args[count - 1], needed, 2)) return not_covered();
-  if (attributes == 1 && !read_guard(args[family.arguments], dtype, guard)) return not_covered();
+  if (!read_attributes(args + family.arguments, attributes, &guard) || !(guard >= 0 && guard < HUGE_VAL)) return not_covered();
   npy_intp shapes[2][NPY_MAXDIMS];
   int ndims[2];
   for (int i = 0; i < 2; ++i) {
     PyObject* operand = args[family.shape_arguments[i]];
     const bool is_array = PyArray_Check(operand);
     if (is_array && dtype_of(as_array(operand)) != dtype) return not_covered();
-    if (!read_operand_shape(operand, ndims[i], shapes[i])) return not_covered();
-    same[i] = (is_array || PyTuple_Check(operand)) && has_shape(grad, ndims[i], shapes[i]);
+    if (!read_operand_shape(operand, family.has_shapes, ndims[i], shapes[i])) return not_covered();
+    const bool is_number = !is_array && !family.has_shapes;
+    same[i] = !is_number && has_shape(grad, ndims[i], shapes[i]);
     // Half precision is rounded after the sum.
-    const bool can_sum = is_float(dtype) && PyArray_SIZE(grad) > 0;
-    if (needed[i] && !same[i] && !(can_sum && (is_array || PyTuple_Check(operand)))) return not_covered();
+    if (needed[i] && !same[i] && (is_number || !is_float(dtype) || PyArray_SIZE(grad) == 0)) return not_covered();
   }
   if (!broadcast_to(ndims[0], shapes[0], ndims[1], shapes[1], grad)) return not_covered();
   if (needed[0] && needed[1] && same[0] && same[1]) return run_choice(family.both, args, &guard).release();
@@ -290,9 +283,9 @@ const GeluKernels* gelu_kernels(const char* exact, const char* approximate) {
 }
 
 void add_two_gradients(PyObject* kernels, const char* name, int arguments, int shape_a, int shape_b, Choice both,
-                       Choice only_a, Choice only_b) {
+                       Choice only_a, Choice only_b, bool has_shapes = false) {
   add_kernel(kernels, name, call_two_gradients,
-             new TwoGradients{arguments, {shape_a, shape_b}, both, only_a, only_b});
+             new TwoGradients{arguments, {shape_a, shape_b}, has_shapes, both, only_a, only_b});
 }
 
 }  // namespace
@@ -333,7 +326,7 @@ void bind_elementwise(PyObject* kernels) {
   add_two_gradients(kernels, "prelu_backward", 3, 1, 2, {find("prelu_backward"), {0, 1, 2}},
                     {find("prelu_backward_a"), {0, 1, 2}}, {find("prelu_backward_b"), {0, 1, -1}});
   add_two_gradients(kernels, "where_backward", 4, 2, 3, {find("where_backward"), {0, 1, -1}},
-                    {find("where_backward_a"), {0, 1, -1}}, {find("where_backward_b"), {0, 1, -1}});
+                    {find("where_backward_a"), {0, 1, -1}}, {find("where_backward_b"), {0, 1, -1}}, true);
 }
 
 }  // namespace extensor

@@ -14,11 +14,15 @@ namespace {
 // Indices into an axis, dense and counted from the front.
 class Positions {
  public:
-  // False for anything but int64 within -length .. length - 1.
+  // False for anything but int64 within 0 .. length - 1.
+  bool read_from_front(PyObject* object, int64_t length) {
+    return read_dense(object) && are_positions(length, PyArray_SIZE(array_), data_);
+  }
+  // The same where negative ones count from the end.
   bool read(PyObject* object, int64_t length) {
-    if (!read_dense(object)) return false;
+    if (read_from_front(object, length)) return true;
+    if (array_ == nullptr) return false;
     const int64_t count = PyArray_SIZE(array_);
-    if (are_positions(length, count, data_)) return true;
     counted_.assign(data_, data_ + count);
     for (int64_t& value : counted_) value += value < 0 ? length : 0;
     data_ = counted_.data();
@@ -41,11 +45,10 @@ class Positions {
   std::vector<int64_t> counted_;
 };
 
-// An axis of a tensor of `shape`, which is [outer, length, inner] around it; None is all of it in a row.
+// An axis of a tensor of `shape`, which is [outer, length, inner] around it.
 struct Around {
   int axis = 0;
   int64_t outer = 1, length = 0, inner = 1;
-  bool flat = false;
 
   // False if there is no such axis.
   bool set(int place, int ndim, const npy_intp* shape) {
@@ -57,30 +60,24 @@ struct Around {
     return true;
   }
 
-  // False for anything else.
-  bool read(PyObject* object, int ndim, const npy_intp* shape) {
-    flat = object == Py_None;
-    length = product_of(shape, ndim);
-    return flat || set(read_axis_from_either_end(object, ndim), ndim, shape);
-  }
+  bool read(PyObject* object, int ndim, const npy_intp* shape) { return set(read_axis(object, ndim), ndim, shape); }
 };
 
 // The shape of x with the axes of the indices in place of one of its own. The number of axes, or -1 if there are too many.
 int shape_of_taken(int ndim, const npy_intp* x, const Around& around, PyArrayObject* indices, npy_intp* shape) {
-  const int index_ndim = PyArray_NDIM(indices), kept = around.flat ? 0 : ndim - 1;
-  if (kept + index_ndim > NPY_MAXDIMS) return -1;
+  const int index_ndim = PyArray_NDIM(indices);
+  if (ndim - 1 + index_ndim > NPY_MAXDIMS) return -1;
   int count = 0;
-  for (int i = 0; !around.flat && i < around.axis; ++i) shape[count++] = x[i];
+  for (int i = 0; i < around.axis; ++i) shape[count++] = x[i];
   for (int i = 0; i < index_ndim; ++i) shape[count++] = PyArray_DIM(indices, i);
-  for (int i = around.axis + 1; !around.flat && i < ndim; ++i) shape[count++] = x[i];
+  for (int i = around.axis + 1; i < ndim; ++i) shape[count++] = x[i];
   return count;
 }
 
 // The elements of x at positions along an axis.
-PyObject* taken(PyArrayObject* given, const Around& around, PyObject* positions) {
-  Positions indices;
+PyObject* taken(PyArrayObject* given, const Around& around, const Positions& indices) {
   npy_intp shape[NPY_MAXDIMS];
-  if (dtype_of(given) == DType::other || !is_readable(given) || !indices.read(positions, around.length)) return not_covered();
+  if (dtype_of(given) == DType::other || !is_readable(given)) return not_covered();
   const int ndim = shape_of_taken(PyArray_NDIM(given), PyArray_DIMS(given), around, indices.array(), shape);
   if (ndim < 0) return not_covered();
   const Array x = dense(given);
@@ -93,18 +90,19 @@ PyObject* taken(PyArrayObject* given, const Around& around, PyObject* positions)
   return out.release();
 }
 
-// take(x, indices, axis); axis None takes from the flattened tensor. Negative indices count from the end.
+// take(x, indices, axis)
 PyObject* call_take(PyObject*, PyObject* const* args, Py_ssize_t count) {
   PyArrayObject* x = count == 3 ? as_array(args[0]) : nullptr;
   Around around;
-  return x != nullptr && around.read(args[2], PyArray_NDIM(x), PyArray_DIMS(x)) ? taken(x, around, args[1]) : not_covered();
+  Positions indices;
+  if (x == nullptr || !around.read(args[2], PyArray_NDIM(x), PyArray_DIMS(x)) || !indices.read(args[1], around.length)) return not_covered();
+  return taken(x, around, indices);
 }
 
 // Zeros of a shape with g added at positions along an axis. g is float32 or float64.
-PyObject* taken_backward(PyArrayObject* given, int ndim, const npy_intp* shape, const Around& around, PyObject* positions) {
-  Positions indices;
+PyObject* taken_backward(PyArrayObject* given, int ndim, const npy_intp* shape, const Around& around, const Positions& indices) {
   npy_intp picked[NPY_MAXDIMS];
-  if (!is_readable(given) || !indices.read(positions, around.length)) return not_covered();
+  if (!is_readable(given)) return not_covered();
   const int picked_ndim = shape_of_taken(ndim, shape, around, indices.array(), picked);
   if (picked_ndim < 0 || !has_shape(given, picked_ndim, picked)) return not_covered();
   const DType dtype = dtype_of(given);
@@ -126,13 +124,14 @@ PyObject* call_take_backward(PyObject* self, PyObject* const* args, Py_ssize_t c
   npy_intp shape[NPY_MAXDIMS];
   int ndim;
   Around around;
-  if (!read_shape(args[1], ndim, shape) || !around.read(args[3], ndim, shape)) return not_covered();
-  return taken_backward(g, ndim, shape, around, args[2]);
+  Positions indices;
+  if (!read_shape(args[1], ndim, shape) || !around.read(args[3], ndim, shape) || !indices.read(args[2], around.length)) return not_covered();
+  return taken_backward(g, ndim, shape, around, indices);
 }
 
 // Whether indices have the lengths of `shape` beside the axis; the layout of both around it.
 bool fits_along(PyArrayObject* indices, int ndim, const npy_intp* shape, const Around& around, AlongAxis& along) {
-  if (around.flat || PyArray_NDIM(indices) != ndim) return false;
+  if (PyArray_NDIM(indices) != ndim) return false;
   for (int i = 0; i < ndim; ++i)
     if (i != around.axis && PyArray_DIM(indices, i) != shape[i]) return false;
   along = {around.outer, around.length, PyArray_DIM(indices, around.axis), around.inner};
@@ -210,18 +209,15 @@ PyObject* call_index_add(PyObject* self, PyObject* const* args, Py_ssize_t count
   return out.release();
 }
 
-// Whether these are rows of a table that has so many, none counted from the end.
-bool has_rows(PyObject* indices, int64_t rows) {
-  Positions positions;
-  return positions.read_dense(indices) && are_positions(rows, PyArray_SIZE(positions.array()), positions.data());
-}
-
 // embedding(indices, weight, padding_idx); the padding matters to the gradient alone
 PyObject* call_embedding(PyObject*, PyObject* const* args, Py_ssize_t count) {
   PyArrayObject* weight = count == 3 ? as_array(args[1]) : nullptr;
   if (weight == nullptr || PyArray_NDIM(weight) != 2 || !(is_float(dtype_of(weight)) || is_half(dtype_of(weight)))) return not_covered();
   if (args[2] != Py_None && read_below(args[2], PyArray_DIM(weight, 0)) < 0) return not_covered();
-  return has_rows(args[0], PyArray_DIM(weight, 0)) ? take_rows(weight, args[0]) : not_covered();
+  Around rows;
+  Positions indices;
+  rows.set(0, 2, PyArray_DIMS(weight));
+  return indices.read_from_front(args[0], rows.length) ? taken(weight, rows, indices) : not_covered();
 }
 
 // embedding_backward(g, indices, shape, padding_idx)
@@ -231,10 +227,12 @@ PyObject* call_embedding_backward(PyObject* self, PyObject* const* args, Py_ssiz
   if (!is_float(dtype_of(g))) return call_widened(call_embedding_backward, self, args, count);
   npy_intp shape[NPY_MAXDIMS];
   int ndim;
-  if (!read_shape(args[2], ndim, shape) || ndim != 2 || !has_rows(args[1], shape[0])) return not_covered();
+  Around rows;
+  Positions indices;
+  if (!read_shape(args[2], ndim, shape) || ndim != 2 || !rows.set(0, 2, shape) || !indices.read_from_front(args[1], rows.length)) return not_covered();
   const int64_t padding = args[3] == Py_None ? -1 : read_below(args[3], shape[0]);
   if (args[3] != Py_None && padding < 0) return not_covered();
-  Ref<> result = owned(take_rows_backward(g, ndim, shape, args[1]));
+  Ref<> result = owned(taken_backward(g, ndim, shape, rows, indices));
   if (padding >= 0 && result != Py_NotImplemented) {
     PyArrayObject* out = as_array(result);
     std::memset(PyArray_GETPTR1(out, padding), 0, size_t(PyArray_STRIDE(out, 0)));
@@ -251,13 +249,17 @@ PyObject* only_positions(PyObject* key) {
 }
 
 PyObject* take_rows(PyArrayObject* x, PyObject* positions) {
-  Around around;
-  return around.set(0, PyArray_NDIM(x), PyArray_DIMS(x)) ? taken(x, around, positions) : not_covered();
+  Around rows;
+  Positions indices;
+  if (!rows.set(0, PyArray_NDIM(x), PyArray_DIMS(x)) || !indices.read(positions, rows.length)) return not_covered();
+  return taken(x, rows, indices);
 }
 
 PyObject* take_rows_backward(PyArrayObject* g, int ndim, const npy_intp* shape, PyObject* positions) {
-  Around around;
-  return around.set(0, ndim, shape) ? taken_backward(g, ndim, shape, around, positions) : not_covered();
+  Around rows;
+  Positions indices;
+  if (!rows.set(0, ndim, shape) || !indices.read(positions, rows.length)) return not_covered();
+  return taken_backward(g, ndim, shape, rows, indices);
 }
 
 void bind_gather(PyObject* kernels) {

@@ -1,4 +1,5 @@
 // Kernels that move elements, and running sums, as Python functions.
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -52,21 +53,19 @@ PyObject* call_cumsum_backward(PyObject* self, PyObject* const* args, Py_ssize_t
   return out.release();
 }
 
-// Whether `object` is None, or the dtype of an array.
+// Whether `object` is the dtype of an array.
 bool is_dtype_of(PyArrayObject* array, PyObject* object) {
-  if (object == Py_None) return true;
   return PyArray_DescrCheck(object) && PyArray_EquivTypes(reinterpret_cast<PyArray_Descr*>(object), PyArray_DESCR(array));
 }
 
-// concatenate(tensors, axis, dtype) and stack, for dense tensors that have that dtype already; without one, for those that
-// have the same.
+// concatenate(tensors, axis, dtype) and stack, for dense tensors that have that dtype already.
 PyObject* joined(PyObject* const* args, Py_ssize_t count, bool along_new_axis) {
-  if (count < 2 || count > 3 || !PyList_Check(args[0]) || PyList_GET_SIZE(args[0]) == 0) return not_covered();
+  if (count != 3 || !PyList_Check(args[0]) || PyList_GET_SIZE(args[0]) == 0) return not_covered();
   const Py_ssize_t tensors = PyList_GET_SIZE(args[0]);
   PyArrayObject* first = as_array(PyList_GET_ITEM(args[0], 0));
-  if (first == nullptr || dtype_of(first) == DType::other || (count == 3 && !is_dtype_of(first, args[2]))) return not_covered();
+  if (first == nullptr || dtype_of(first) == DType::other || !is_dtype_of(first, args[2])) return not_covered();
   const DType dtype = dtype_of(first);
-  const int ndim = PyArray_NDIM(first), out_ndim = ndim + along_new_axis, axis = read_axis_from_either_end(args[1], out_ndim);
+  const int ndim = PyArray_NDIM(first), out_ndim = ndim + along_new_axis, axis = read_axis(args[1], out_ndim);
   if (axis < 0 || out_ndim > NPY_MAXDIMS) return not_covered();
   npy_intp shape[NPY_MAXDIMS];
   for (int i = 0; i < out_ndim; ++i) shape[i] = i == axis ? 0 : PyArray_DIM(first, along_new_axis && i > axis ? i - 1 : i);
@@ -95,33 +94,37 @@ PyObject* joined(PyObject* const* args, Py_ssize_t count, bool along_new_axis) {
 PyObject* call_concatenate(PyObject*, PyObject* const* args, Py_ssize_t count) { return joined(args, count, false); }
 PyObject* call_stack(PyObject*, PyObject* const* args, Py_ssize_t count) { return joined(args, count, true); }
 
-// The widths before and after each axis: one for all, a pair for all, or a pair for each.
-bool read_widths(PyObject* object, int ndim, int64_t (*widths)[2]) {
-  int64_t pair[2];
-  if (PyTuple_CheckExact(object) && PyTuple_GET_SIZE(object) == ndim && PyTuple_CheckExact(PyTuple_GET_ITEM(object, 0))) {
-    for (int i = 0; i < ndim; ++i)
-      if (!PyTuple_CheckExact(PyTuple_GET_ITEM(object, i)) || !read_pair(PyTuple_GET_ITEM(object, i), widths[i])) return false;
-    return true;
+// (before, after) for each axis.
+bool read_widths(PyObject* tuple, int ndim, int64_t (*widths)[2]) {
+  if (!PyTuple_CheckExact(tuple) || PyTuple_GET_SIZE(tuple) != ndim) return false;
+  for (int i = 0; i < ndim; ++i)
+    if (!read_pair(PyTuple_GET_ITEM(tuple, i), widths[i])) return false;
+  return true;
+}
+
+// The bytes of the number that fills the margin: values are [before, after] for each axis, here all the same. Dtypes other
+// than float32 and float64 take 0 alone, which all of them write alike.
+bool read_filling(PyObject* values, int ndim, DType dtype, unsigned char* bytes) {
+  if (!PyList_CheckExact(values) || PyList_GET_SIZE(values) != ndim) return false;
+  double filling = 0, number;
+  for (int i = 0; i < ndim; ++i) {
+    PyObject* pair = PyList_GET_ITEM(values, i);
+    if (!PyList_CheckExact(pair) || PyList_GET_SIZE(pair) != 2) return false;
+    for (int side = 0; side < 2; ++side) {
+      if (!read_number(PyList_GET_ITEM(pair, side), number)) return false;
+      if (i + side == 0) filling = number;
+      if (std::memcmp(&filling, &number, sizeof number) != 0) return false;
+    }
   }
-  if (!read_pair(object, pair)) return false;
-  for (int i = 0; i < ndim; ++i) widths[i][0] = pair[0], widths[i][1] = pair[1];
-  return true;
-}
-
-// The bytes of one number in a dtype; None is 0, which goes into all of them.
-bool read_filling(PyObject* object, DType dtype, unsigned char* bytes) {
+  const float single = float(filling);
   std::memset(bytes, 0, 8);
-  if (object == Py_None) return true;
-  double number;
-  if (!read_number(object, number)) return false;
-  const float small = float(number);
-  if (dtype == DType::float32) std::memcpy(bytes, &small, 4);
-  else if (dtype == DType::float64) std::memcpy(bytes, &number, 8);
-  else return PyLong_CheckExact(object) && number == 0;
+  if (dtype == DType::float32) std::memcpy(bytes, &single, 4);
+  else if (dtype == DType::float64) std::memcpy(bytes, &filling, 8);
+  else return filling == 0 && !std::signbit(filling);
   return true;
 }
 
-// pad(x, widths, mode, value): mode "constant" with one value.
+// pad(x, widths, mode, values)
 PyObject* call_pad(PyObject*, PyObject* const* args, Py_ssize_t count) {
   PyArrayObject* given = count == 4 ? as_array(args[0]) : nullptr;
   if (given == nullptr || dtype_of(given) == DType::other || !is_readable(given)) return not_covered();
@@ -129,7 +132,7 @@ PyObject* call_pad(PyObject*, PyObject* const* args, Py_ssize_t count) {
   int64_t widths[NPY_MAXDIMS][2];
   unsigned char value[8];
   if (ndim == 0 || ndim > 32 || !is_text(args[2], "constant") ||
-      !read_widths(args[1], ndim, widths) || !read_filling(args[3], dtype_of(given), value))
+      !read_widths(args[1], ndim, widths) || !read_filling(args[3], ndim, dtype_of(given), value))
     return not_covered();
   npy_intp shape[NPY_MAXDIMS];
   double size = 1;
@@ -149,29 +152,22 @@ PyObject* call_pad(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return out.release();
 }
 
-// The number, or the only one of a tuple. False for anything else.
-bool read_single(PyObject* object, int64_t& number) {
-  if (PyTuple_CheckExact(object) && PyTuple_GET_SIZE(object) == 1) object = PyTuple_GET_ITEM(object, 0);
-  if (!PyLong_CheckExact(object)) return false;
-  int overflow;
-  number = PyLong_AsLongLongAndOverflow(object, &overflow);
-  return overflow == 0;
-}
-
-// roll(x, shift, axis): by one shift along one axis, or along all in a row.
+// roll(x, shifts, axes), along one axis.
 PyObject* call_roll(PyObject*, PyObject* const* args, Py_ssize_t count) {
   PyArrayObject* given = count == 3 ? as_array(args[0]) : nullptr;
   if (given == nullptr || dtype_of(given) == DType::other || !is_readable(given)) return not_covered();
-  const int ndim = PyArray_NDIM(given);
+  if (!PyTuple_CheckExact(args[1]) || PyTuple_GET_SIZE(args[1]) != 1 || !PyTuple_CheckExact(args[2]) || PyTuple_GET_SIZE(args[2]) != 1)
+    return not_covered();
+  PyObject* const by = PyTuple_GET_ITEM(args[1], 0);
+  int overflow = 1;
+  const int64_t shift = PyLong_CheckExact(by) ? PyLong_AsLongLongAndOverflow(by, &overflow) : 0;
+  const int ndim = PyArray_NDIM(given), axis = read_axis(PyTuple_GET_ITEM(args[2], 0), ndim);
+  if (overflow != 0 || axis < 0) return not_covered();
   const npy_intp* shape = PyArray_DIMS(given);
-  const bool flat = args[2] == Py_None;
-  int64_t shift, axis = 0;
-  if (!read_single(args[1], shift) || (!flat && !read_single(args[2], axis)) || ndim == 0 || axis < -ndim || axis >= ndim) return not_covered();
-  if (axis < 0) axis += ndim;
   const Array x = dense(given);
   Array out = make_array(dtype_of(given), ndim, shape);
   if (PyArray_SIZE(out) > 0) {
-    const int64_t outer = flat ? 1 : product_of(shape, int(axis)), length = flat ? PyArray_SIZE(x) : shape[axis];
+    const int64_t outer = product_of(shape, axis), length = shape[axis];
     const size_t bytes = size_t(PyArray_NBYTES(x)) / size_t(outer * length);
     MaybeReleaseGil unlocked(double(PyArray_NBYTES(out)) * 0.1);
     roll(outer, size_t(length) * bytes, size_t((shift % length + length) % length) * bytes, PyArray_DATA(x), PyArray_DATA(out));

@@ -12,13 +12,11 @@ namespace {
 
 bool read_eps(PyObject* object, double& eps) { return read_number(object, eps) && eps >= 0 && std::isfinite(eps); }
 
-// How many axes are normalised: those of `lengths`, an int or a tuple, if x ends with them and `eps` is one; else 0.
+// How many axes are normalised: those of `lengths`, if x ends with them and `eps` is one; else 0.
 int normalised_axes(PyArrayObject* x, PyObject* lengths, PyObject* eps, double& number) {
   npy_intp shape[NPY_MAXDIMS];
-  int count = 1;
-  if (PyLong_CheckExact(lengths)) shape[0] = npy_intp(read_below(lengths, NPY_MAX_INTP));
-  else if (!read_shape(lengths, count, shape)) return 0;
-  if (count == 0 || count > PyArray_NDIM(x) || !PyArray_CompareLists(PyArray_DIMS(x) + PyArray_NDIM(x) - count, shape, count)) return 0;
+  int count;
+  if (!read_shape(lengths, count, shape) || count == 0 || count > PyArray_NDIM(x) || !PyArray_CompareLists(PyArray_DIMS(x) + PyArray_NDIM(x) - count, shape, count)) return 0;
   return read_eps(eps, number) ? count : 0;
 }
 

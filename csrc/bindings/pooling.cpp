@@ -9,24 +9,16 @@
 namespace extensor {
 namespace {
 
-// window, stride, padding and the size of the output, beside the shape of the images: as the reference takes them, or as
-// callers of the function give them, no stride for that of the window and ceil_mode for the size. False if they do not
-// fit together.
+// window, stride, padding and the size of the output, beside the shape of the images. False if they do not fit together.
 bool read_pool(PyObject* const* options, const npy_intp* x, PoolShape& s) {
-  if (!read_pair(options[0], s.size) || !read_pair(options[1] == Py_None ? options[0] : options[1], s.stride) ||
-      !read_pair(options[2], s.padding))
+  if (!read_pair(options[0], s.size) || !read_pair(options[1], s.stride) || !read_pair(options[2], s.padding) || !read_pair(options[3], s.y))
     return false;
   s.planes = x[0] * x[1];
-  const bool sized = !PyBool_Check(options[3]), partial = options[3] == Py_True;
-  if (sized && !read_pair(options[3], s.y)) return false;
   for (int d = 0; d < 2; ++d) {
     s.x[d] = x[2 + d];
     if (s.size[d] < 1 || s.size[d] > INT32_MAX || s.stride[d] < 1 || s.stride[d] > INT32_MAX || s.padding[d] > s.size[d] / 2) return false;
-    if (sized) continue;
-    const int64_t room = s.x[d] + 2 * s.padding[d] - s.size[d];
-    if (s.x[d] == 0 || room < 0) return false;
-    s.y[d] = (room + (partial ? s.stride[d] - 1 : 0)) / s.stride[d] + 1;
-    if (partial && (s.y[d] - 1) * s.stride[d] >= s.x[d] + s.padding[d]) --s.y[d];
+    // Every window begins on the image or on the padding before it.
+    if (s.y[d] > INT32_MAX || (s.y[d] - 1) * s.stride[d] >= s.x[d] + s.padding[d]) return false;
   }
   return true;
 }

@@ -1,5 +1,4 @@
-// Other views of the same elements, as Python functions: axes in another order or direction, and what stands between
-// brackets. They take arguments as callers of the library give them, negative axes included.
+// Other views of the same elements, as Python functions: axes in another order or direction, and what stands between brackets.
 #include <cstring>
 
 #include "bindings/arguments.hpp"
@@ -51,14 +50,14 @@ PyObject* call_reshape(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return product_of(shape, ndim) == PyArray_SIZE(x) ? reshaped(x, ndim, shape) : not_covered();
 }
 
-// permute(x, axes)
+// permute(x, axes), transpose(x, axes)
 PyObject* call_permute(PyObject*, PyObject* const* args, Py_ssize_t count) {
   PyArrayObject* x = count == 2 ? as_array(args[0]) : nullptr;
   if (x == nullptr || !PyTuple_CheckExact(args[1]) || PyTuple_GET_SIZE(args[1]) != PyArray_NDIM(x)) return not_covered();
   npy_intp order[NPY_MAXDIMS];
   uint64_t seen = 0;
   for (int i = 0; i < PyArray_NDIM(x); ++i) {
-    const int axis = int(read_axis_from_either_end(PyTuple_GET_ITEM(args[1], i), PyArray_NDIM(x)));
+    const int axis = read_axis(PyTuple_GET_ITEM(args[1], i), PyArray_NDIM(x));
     if (axis < 0 || seen >> axis & 1) return not_covered();
     seen |= uint64_t(1) << axis;
     order[i] = axis;
@@ -66,18 +65,11 @@ PyObject* call_permute(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return permuted(x, order);
 }
 
-// transpose(x, axes); None reverses them.
-PyObject* call_transpose(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  if (count != 2 || args[1] != Py_None) return call_permute(self, args, count);
-  PyArrayObject* x = as_array(args[0]);
-  return x == nullptr ? not_covered() : PyArray_Transpose(x, nullptr);
-}
-
 // swapaxes(x, axis1, axis2)
 PyObject* call_swapaxes(PyObject*, PyObject* const* args, Py_ssize_t count) {
   PyArrayObject* x = count == 3 ? as_array(args[0]) : nullptr;
   if (x == nullptr) return not_covered();
-  const int first = int(read_axis_from_either_end(args[1], PyArray_NDIM(x))), second = int(read_axis_from_either_end(args[2], PyArray_NDIM(x)));
+  const int first = read_axis(args[1], PyArray_NDIM(x)), second = read_axis(args[2], PyArray_NDIM(x));
   if (first < 0 || second < 0) return not_covered();
   npy_intp order[NPY_MAXDIMS];
   for (int i = 0; i < PyArray_NDIM(x); ++i) order[i] = i == first ? second : i == second ? first : i;
@@ -92,49 +84,12 @@ PyObject* call_flip(PyObject*, PyObject* const* args, Py_ssize_t count) {
   for (int i = 0; i < PyArray_NDIM(x); ++i) strides[i] = PyArray_STRIDE(x, i);
   char* data = PyArray_BYTES(x);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[1]); ++i) {
-    const int axis = int(read_axis_from_either_end(PyTuple_GET_ITEM(args[1], i), PyArray_NDIM(x)));
+    const int axis = read_axis(PyTuple_GET_ITEM(args[1], i), PyArray_NDIM(x));
     if (axis < 0 || strides[axis] != PyArray_STRIDE(x, axis)) return not_covered();
     if (PyArray_DIM(x, axis) > 0) data += (PyArray_DIM(x, axis) - 1) * strides[axis];
     strides[axis] = -strides[axis];
   }
   return view_of(x, PyArray_NDIM(x), PyArray_DIMS(x), strides, data, PyArray_FLAGS(x) & NPY_ARRAY_WRITEABLE).release();
-}
-
-// unsqueeze(x, axis), expand_dims(x, axis): one axis of length 1 more.
-PyObject* call_unsqueeze(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  PyArrayObject* x = count == 2 && PyArray_CheckExact(args[0]) ? as_array(args[0]) : nullptr;
-  if (x == nullptr || PyArray_NDIM(x) == NPY_MAXDIMS) return not_covered();
-  const int ndim = PyArray_NDIM(x) + 1, place = int(read_axis_from_either_end(args[1], ndim));
-  if (place < 0) return not_covered();
-  npy_intp shape[NPY_MAXDIMS];
-  for (int axis = 0; axis < ndim; ++axis) shape[axis] = axis == place ? 1 : PyArray_DIM(x, axis - (axis > place));
-  return reshaped(x, ndim, shape);
-}
-
-// squeeze(x, axis): without that axis, which has the length 1; None is all that have it.
-PyObject* call_squeeze(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  PyArrayObject* x = count == 2 && PyArray_CheckExact(args[0]) ? as_array(args[0]) : nullptr;
-  if (x == nullptr) return not_covered();
-  const int ndim = PyArray_NDIM(x), place = args[1] == Py_None ? -1 : int(read_axis_from_either_end(args[1], ndim));
-  if (args[1] != Py_None && (place < 0 || PyArray_DIM(x, place) != 1)) return not_covered();
-  npy_intp shape[NPY_MAXDIMS];
-  int left = 0;
-  for (int axis = 0; axis < ndim; ++axis)
-    if (place < 0 ? PyArray_DIM(x, axis) != 1 : axis != place) shape[left++] = PyArray_DIM(x, axis);
-  return reshaped(x, left, shape);
-}
-
-// flatten(x, start, end): the axes from start to end in one.
-PyObject* call_flatten(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  PyArrayObject* x = count == 3 && PyArray_CheckExact(args[0]) ? as_array(args[0]) : nullptr;
-  if (x == nullptr || PyArray_NDIM(x) == 0) return not_covered();
-  const int ndim = PyArray_NDIM(x), start = int(read_axis_from_either_end(args[1], ndim)), end = int(read_axis_from_either_end(args[2], ndim));
-  if (start < 0 || end < start) return not_covered();
-  npy_intp shape[NPY_MAXDIMS];
-  for (int axis = 0; axis < start; ++axis) shape[axis] = PyArray_DIM(x, axis);
-  shape[start] = product_of(PyArray_DIMS(x) + start, end - start + 1);
-  for (int axis = end + 1; axis < ndim; ++axis) shape[axis - (end - start)] = PyArray_DIM(x, axis);
-  return reshaped(x, ndim - (end - start), shape);
 }
 
 bool has_arrays(PyObject* key) {
@@ -188,13 +143,9 @@ PyObject* call_index_backward(PyObject* self, PyObject* const* args, Py_ssize_t 
 void bind_views(PyObject* kernels) {
   add_kernel(kernels, "reshape", call_reshape);
   add_kernel(kernels, "permute", call_permute);
-  add_kernel(kernels, "transpose", call_transpose);
+  add_kernel(kernels, "transpose", call_permute);
   add_kernel(kernels, "swapaxes", call_swapaxes);
   add_kernel(kernels, "flip", call_flip);
-  add_kernel(kernels, "unsqueeze", call_unsqueeze);
-  add_kernel(kernels, "expand_dims", call_unsqueeze);
-  add_kernel(kernels, "squeeze", call_squeeze);
-  add_kernel(kernels, "flatten", call_flatten);
   add_kernel(kernels, "index", call_index);
   add_kernel(kernels, "index_backward", call_index_backward);
 }

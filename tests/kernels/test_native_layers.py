@@ -198,7 +198,7 @@ def test_self_attention_leaves_what_is_not_finite_and_what_does_not_fit_to_the_r
 
 def test_normalisation_leaves_what_does_not_fit_to_those_who_explain_it() -> None:
     x, w = np.ones((2, 4, 6), np.float32), np.ones(6, np.float32)
-    for kind, fits, vector in (("layer_norm", (6,), w), ("rms_norm", 6, w), ("group_norm", 2, w[:4])):
+    for kind, fits, vector in (("layer_norm", (6,), w), ("rms_norm", (6,), w), ("group_norm", 2, w[:4])):
         forward, backward = KERNELS[kind].native, KERNELS[kind + "_backward"].native
         bias = (None,) * (kind != "rms_norm")
         needs = (True,) * (2 + len(bias))

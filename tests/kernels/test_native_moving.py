@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -42,14 +43,16 @@ def test_copy(dtype: Any) -> None:
 def test_concatenate(dtype: Any) -> None:
     for axis in range(3):
         tensors = [integers(tuple(n if i == axis else 4 for i in range(3)), dtype) for n in (3, 0, 1, 50)]
-        for wanted in (np.dtype(dtype), None):
-            got = NATIVE["concatenate"](tensors, axis, wanted)
-            assert got.dtype == dtype
-            np.testing.assert_array_equal(got, np.concatenate(tensors, axis))
-    assert NATIVE["concatenate"]([tensors[0], tensors[0].astype(np.int64)], 0, None) is NotImplemented
-    assert NATIVE["concatenate"]([tensors[0].T], 0, None) is NotImplemented
+        got = NATIVE["concatenate"](tensors, axis, np.dtype(dtype))
+        assert got.dtype == dtype
+        np.testing.assert_array_equal(got, np.concatenate(tensors, axis))
+    assert (
+        NATIVE["concatenate"]([tensors[0], tensors[0].astype(np.int64)], 0, np.dtype(dtype)) is NotImplemented
+    )
+    assert NATIVE["concatenate"]([tensors[0].T], 0, np.dtype(dtype)) is NotImplemented
     assert NATIVE["concatenate"]([tensors[3]], 0, np.dtype(np.int16)) is NotImplemented
-    assert NATIVE["concatenate"]([], 0, None) is NotImplemented
+    assert NATIVE["concatenate"]([tensors[3]], 0, None) is NotImplemented
+    assert NATIVE["concatenate"]([], 0, np.dtype(dtype)) is NotImplemented
 
 
 @pytest.mark.parametrize("dtype", ITEMS)
@@ -62,9 +65,11 @@ def test_take(dtype: Any) -> None:
             assert got.dtype == dtype
             np.testing.assert_array_equal(got, np.take(x, indices, axis))
         negative = np.array([-1, 0, -x.T.shape[axis]])
-        np.testing.assert_array_equal(NATIVE["take"](x.T, negative, axis - 3), np.take(x.T, negative, axis))
+        np.testing.assert_array_equal(NATIVE["take"](x.T, negative, axis), np.take(x.T, negative, axis))
     indices = RNG.integers(-x.size, x.size, (2, 9000))[:, ::2]
-    np.testing.assert_array_equal(NATIVE["take"](x, indices, None), np.take(x, indices))
+    np.testing.assert_array_equal(NATIVE["take"](x.ravel(), indices, 0), np.take(x, indices))
+    for axis in (None, -1, 0.0):
+        assert NATIVE["take"](x, np.array([0]), axis) is NotImplemented
     for outside in (-7, 6):
         assert NATIVE["take"](x, np.array([0, outside]), 0) is NotImplemented
     assert NATIVE["take"](x, np.array([0]), 3) is NotImplemented
@@ -125,10 +130,12 @@ def test_take_backward_accumulates(dtype: Any) -> None:
         assert got.dtype == dtype
         expected = KERNELS["take_backward"].reference(g.astype(np.float64), shape, indices, axis)
         np.testing.assert_array_equal(got, expected.astype(dtype))
-        flat = NATIVE["take_backward"](g.ravel(), shape, np.resize(indices, g.size) - 1, None)
         places = np.resize(indices, g.size) - 1
-        wide = KERNELS["take_backward"].reference(g.ravel().astype(np.float64), (np.prod(shape),), places, 0)
-        np.testing.assert_array_equal(flat, wide.reshape(shape).astype(dtype))
+        flat = NATIVE["take_backward"](g.ravel(), (math.prod(shape),), places, 0)
+        wide = KERNELS["take_backward"].reference(
+            g.ravel().astype(np.float64), (math.prod(shape),), places, 0
+        )
+        np.testing.assert_array_equal(flat, wide.astype(dtype))
     g = np.ones((4, 300), dtype)[:, ::2]
     np.testing.assert_array_equal(
         NATIVE["take_backward"](-0.0 * g, (2, 150), np.array([1, 1, 0, -1]), 0), 0 * g[:2]
@@ -211,7 +218,7 @@ def test_the_same_bits_on_any_number_of_threads(dtype: Any, threads: Any) -> Non
         arrays += [NATIVE["take"](x, indices, 0), NATIVE["take_backward"](g, x.shape, indices, 0)]
         along = np.argsort(x, 0)
         arrays += [NATIVE["take_along_axis_backward"](x, x.shape, along // 3, axis) for axis in (0, 1)]
-        arrays += [NATIVE["copy"](x.T), NATIVE["concatenate"]([x, x], 1, None)]
+        arrays += [NATIVE["copy"](x.T), NATIVE["concatenate"]([x, x], 1, np.dtype(dtype))]
         results.append(b"".join(a.tobytes() for a in arrays))
     assert len(set(results)) == 1
 
@@ -235,49 +242,27 @@ def test_transposes_are_views(name: str) -> None:
     x = np.arange(24).reshape(2, 3, 4)
     for layout in (x, x[::-1, :, ::2], x.T):
         for axes in itertools.permutations(range(3)):
-            for given in (axes, tuple(a - 3 for a in axes)):
-                found = NATIVE[name](layout, given)
-                np.testing.assert_array_equal(found, layout.transpose(axes))
-                assert np.shares_memory(found, x)
+            found = NATIVE[name](layout, axes)
+            np.testing.assert_array_equal(found, layout.transpose(axes))
+            assert np.shares_memory(found, x)
     assert NATIVE[name](np.array(5.0), ()).shape == ()
-    for refused in ((0, 1), (0, 1, 1), (0, 1, 3), (0, 1, -4), (0, 1, 2.0), [0, 1, 2], (0, 1, 2**70)):
+    for refused in ((0, 1), (0, 1, 1), (0, 1, 3), (0, 1, -1), (0, 1, 2.0), [0, 1, 2], (0, 1, 2**70)):
         assert NATIVE[name](x, refused) is NotImplemented
-
-
-def test_other_shapes_of_the_same_elements() -> None:
-    x = np.arange(24).reshape(2, 1, 3, 1, 4)
-    for layout in (x, x[::-1, :, :, :, ::2], x.T):
-        for axis in range(-6, 6):
-            for name in ("unsqueeze", "expand_dims"):
-                np.testing.assert_array_equal(NATIVE[name](layout, axis), np.expand_dims(layout, axis))
-        np.testing.assert_array_equal(NATIVE["squeeze"](layout, None), layout.squeeze())
-        for axis in (1, 3, -2, -4):
-            np.testing.assert_array_equal(NATIVE["squeeze"](layout, axis), layout.squeeze(axis))
-        for start, end in itertools.combinations_with_replacement(range(5), 2):
-            shape = (*layout.shape[:start], -1, *layout.shape[end + 1 :])
-            for first, last in ((start, end), (start - 5, end - 5)):
-                np.testing.assert_array_equal(NATIVE["flatten"](layout, first, last), layout.reshape(shape))
-    assert NATIVE["flatten"](np.ones((2, 0, 3)), 0, 1).shape == (0, 3)
-    for name, *refused in (
-        ("unsqueeze", 6), ("unsqueeze", -7), ("unsqueeze", 1.0), ("unsqueeze", (0, 1)), ("unsqueeze", True), ("squeeze", 0),
-        ("squeeze", 5), ("squeeze", (1, 3)), ("flatten", 2, 1), ("flatten", 0, 5), ("flatten", None, 1),
-    ):  # fmt: skip
-        assert NATIVE[name](x, *refused) is NotImplemented
-    assert NATIVE["flatten"](np.array(1.0), 0, -1) is NotImplemented
 
 
 @pytest.mark.parametrize("dtype", ITEMS)
 def test_stack(dtype: Any) -> None:
     for shape in [(), (3,), (4, 5), (2, 0, 3)]:
         tensors = [np.asarray(integers(shape, dtype)) for _ in range(3)]
-        for axis in range(-len(shape) - 1, len(shape) + 1):
+        for axis in range(len(shape) + 1):
             got = NATIVE["stack"](tensors, axis, np.dtype(dtype))
             assert got.dtype == dtype
             np.testing.assert_array_equal(got, np.stack(tensors, axis))
-        assert NATIVE["stack"](tensors, len(shape) + 1) is NotImplemented
-    assert NATIVE["stack"]([tensors[0], tensors[0][:1]], 0) is NotImplemented
-    assert NATIVE["concatenate"]([tensors[0], tensors[0]], -1).shape == (2, 0, 6)
-    assert NATIVE["concatenate"]([np.zeros((), dtype)], 0) is NotImplemented
+        for axis in (-1, len(shape) + 1):
+            assert NATIVE["stack"](tensors, axis, np.dtype(dtype)) is NotImplemented
+    assert NATIVE["stack"]([tensors[0], tensors[0][:1]], 0, np.dtype(dtype)) is NotImplemented
+    assert NATIVE["concatenate"]([tensors[0], tensors[0]], 2, np.dtype(dtype)).shape == (2, 0, 6)
+    assert NATIVE["concatenate"]([np.zeros((), dtype)], 0, np.dtype(dtype)) is NotImplemented
 
 
 @pytest.mark.parametrize("dtype", ITEMS)
@@ -285,29 +270,33 @@ def test_pad(dtype: Any) -> None:
     for shape in [(1,), (7,), (0, 3), (5, 33), (3, 4, 5), (2, 300, 70)]:
         x = integers(shape, dtype)
         each = tuple((i, 2 * i % 3) for i in range(x.ndim))
-        for widths, layout in itertools.product((0, 1, (2, 0), (0, 3), each), (x, x.T)):
-            got = NATIVE["pad"](layout, widths, "constant", None)
-            assert got.dtype == dtype
-            np.testing.assert_array_equal(got, np.pad(layout, widths))
-            if dtype in DTYPES:
-                filled = NATIVE["pad"](layout, widths, "constant", -0.3)
-                np.testing.assert_array_equal(filled, np.pad(layout, widths, constant_values=-0.3))
-    assert NATIVE["pad"](x, 1, "edge", 0) is NotImplemented
-    assert NATIVE["pad"](x, (1, 2, 3), "constant", 0) is NotImplemented
-    assert NATIVE["pad"](x, -1, "constant", 0) is NotImplemented
-    assert NATIVE["pad"](x, 1 << 61, "constant", 0) is NotImplemented
-    assert NATIVE["pad"](np.zeros((), dtype), 1, "constant", 0) is NotImplemented
-    assert NATIVE["pad"](x.astype(np.int64), 1, "constant", 2) is NotImplemented
+        alike = [(pair,) * x.ndim for pair in ((0, 0), (1, 1), (2, 0), (0, 3))]
+        for widths, layout in itertools.product((*alike, each), (x, x.T)):
+            for zero in (0, 0.0):
+                got = NATIVE["pad"](layout, widths, "constant", [[zero, zero]] * x.ndim)
+                assert got.dtype == dtype
+                np.testing.assert_array_equal(got, np.pad(layout, widths))
+            for value in (-0.3, -0.0, 2, np.inf, np.nan) if dtype in DTYPES else ():
+                filled = NATIVE["pad"](layout, widths, "constant", [[value, value]] * x.ndim)
+                expected = KERNELS["pad"].reference(layout, widths, "constant", [[value, value]] * x.ndim)
+                assert filled.tobytes() == expected.tobytes()
+    one, zeros = ((1, 1),) * 3, [[0, 0]] * 3
+    assert NATIVE["pad"](x, one, "edge", zeros) is NotImplemented
+    for widths in ((1, 2, 3), 1, (1, 1), one[:2], ((-1, 0),) * 3, ((1 << 61, 0),) * 3, list(one)):
+        assert NATIVE["pad"](x, widths, "constant", zeros) is NotImplemented
+    for values in (0, None, [0, 0], zeros[:2], [[0, 1], [0, 0], [0, 0]], [[True, True]] * 3, [(0, 0)] * 3):
+        assert NATIVE["pad"](x, one, "constant", values) is NotImplemented
+    assert NATIVE["pad"](np.zeros((), dtype), (), "constant", []) is NotImplemented
+    assert NATIVE["pad"](x.astype(np.int64), one, "constant", [[2, 2]] * 3) is NotImplemented
 
 
 def test_views() -> None:
     x = RNG.standard_normal((3, 4, 5, 2))[:, ::-1, 1:]
     pairs: list[tuple[Any, Any]] = [
-        (NATIVE["permute"](x, (2, -4, 3, 1)), x.transpose(2, 0, 3, 1)),
-        (NATIVE["transpose"](x, None), x.T),
+        (NATIVE["permute"](x, (2, 0, 3, 1)), x.transpose(2, 0, 3, 1)),
         (NATIVE["transpose"](x, (1, 0, 3, 2)), x.transpose(1, 0, 3, 2)),
-        (NATIVE["swapaxes"](x, -1, 1), x.swapaxes(-1, 1)),
-        (NATIVE["flip"](x, (0, -2)), np.flip(x, (0, 2))),
+        (NATIVE["swapaxes"](x, 3, 1), x.swapaxes(-1, 1)),
+        (NATIVE["flip"](x, (0, 2)), np.flip(x, (0, 2))),
         (NATIVE["flip"](x, ()), x),
         (NATIVE["flip"](x[:0], (0,)), x[:0]),
         (NATIVE["index"](x, (slice(None), 1, ..., None)), x[:, 1, ..., None]),
@@ -323,6 +312,7 @@ def test_views() -> None:
     assert NATIVE["swapaxes"](x, 0, 4) is NotImplemented
     assert NATIVE["flip"](x, (0, 0)) is NotImplemented
     assert NATIVE["flip"](x, (4,)) is NotImplemented
+    assert NATIVE["flip"](x, (-1,)) is NotImplemented
     assert NATIVE["index"](x, (3, ...)) is NotImplemented
     assert NATIVE["index"](x, (0, 0, 0, 0, 0, ...)) is NotImplemented
 
@@ -354,12 +344,19 @@ def test_index_and_its_backward(dtype: Any) -> None:
 def test_roll(dtype: Any) -> None:
     for shape in [(7,), (0, 3), (5, 33), (3, 4, 5)]:
         x = integers(shape, dtype)
-        for axis, shift in itertools.product((None, *range(-x.ndim, x.ndim)), (0, 1, -2, 40)):
+        for axis, shift in itertools.product(range(x.ndim), (0, 1, -2, 40)):
             for layout in (x, x.T):
-                got = NATIVE["roll"](layout, shift, axis)
+                got = NATIVE["roll"](layout, (shift,), (axis,))
                 assert got.dtype == dtype
                 np.testing.assert_array_equal(got, np.roll(layout, shift, axis))
-        np.testing.assert_array_equal(NATIVE["roll"](x, (1,), (0,)), np.roll(x, 1, 0))
-    assert NATIVE["roll"](x, (1, 2), (0, 1)) is NotImplemented
-    assert NATIVE["roll"](x, 1, 3) is NotImplemented
-    assert NATIVE["roll"](np.zeros((), dtype), 1, None) is NotImplemented
+    for shifts, axes in (
+        ((1, 2), (0, 1)),
+        ((1,), (3,)),
+        ((1,), (-1,)),
+        (1, 0),
+        (1, None),
+        ((1,), None),
+        ((2**70,), (0,)),
+    ):
+        assert NATIVE["roll"](x, shifts, axes) is NotImplemented
+    assert NATIVE["roll"](np.zeros((), dtype), (1,), (0,)) is NotImplemented

@@ -43,29 +43,29 @@ def test_keys_that_are_left_to_the_reference(key: Any) -> None:
     assert NATIVE["index"](X, [0]) is NotImplemented
 
 
-@pytest.mark.parametrize("axes", [None, (0, 1, 2), (2, 0, 1), (-1, 0, -2)], ids=str)
+@pytest.mark.parametrize("axes", [(0, 1, 2), (2, 0, 1), (2, 1, 0)], ids=str)
 @pytest.mark.parametrize("name", ["transpose", "permute"])
 def test_transpose(name: str, axes: Any) -> None:
-    if axes is None and name == "permute":
-        assert NATIVE[name](X, axes) is NotImplemented
-        return
     got, want = NATIVE[name](X, axes), X.transpose(axes)
     np.testing.assert_array_equal(got, want)
     assert got.strides == want.strides
     assert np.shares_memory(got, X)
 
 
-@pytest.mark.parametrize("axes", [(0, 1), (0, 1, 1), (0, 1, 3), [0, 1, 2], 1, (0.0, 1, 2)], ids=str)
+@pytest.mark.parametrize(
+    "axes", [None, (-1, 0, -2), (0, 1), (0, 1, 1), (0, 1, 3), [0, 1, 2], 1, (0.0, 1, 2)], ids=str
+)
 def test_axes_that_are_left_to_the_reference(axes: Any) -> None:
     assert NATIVE["transpose"](X, axes) is NotImplemented
 
 
 def test_swapaxes() -> None:
-    for first in range(-3, 3):
-        for second in range(-3, 3):
+    for first in range(3):
+        for second in range(3):
             got = NATIVE["swapaxes"](X, first, second)
             np.testing.assert_array_equal(got, KERNELS["swapaxes"].reference(X, first, second))
-    assert NATIVE["swapaxes"](X, 0, 3) is NotImplemented
+    for axes in ((0, 3), (-1, 0), (0, -1), (0, 1.0), (None, 0)):
+        assert NATIVE["swapaxes"](X, *axes) is NotImplemented
 
 
 def test_recorded_views_have_their_gradients() -> None:
