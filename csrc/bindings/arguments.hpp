@@ -79,15 +79,6 @@ inline int64_t read_below(PyObject* object, int64_t end) {
 // An axis of `ndim`, counted from the front; -1 for anything else.
 inline int read_axis(PyObject* object, int ndim) { return int(read_below(object, ndim)); }
 
-// An axis of `ndim`, counted from either end, for the recorder's reading of calls; -1 for anything else.
-inline int read_axis_from_either_end(PyObject* object, int ndim) {
-  if (!PyLong_CheckExact(object)) return -1;
-  int overflow;
-  const long axis = PyLong_AsLongAndOverflow(object, &overflow);
-  if (overflow != 0 || axis < -ndim || axis >= ndim) return -1;
-  return int(axis < 0 ? axis + ndim : axis);
-}
-
 // The lengths of a tuple of whole numbers. False also if no array has so many elements.
 inline bool read_shape(PyObject* tuple, int& ndim, npy_intp* shape) {
   if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) > NPY_MAXDIMS) return false;

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "bindings/exceptions.hpp"
 #include "bindings/operands.hpp"
 #include "bindings/reduce.hpp"
 #include "kernels/elementwise/elementwise.hpp"
@@ -293,10 +292,6 @@ void add_two_gradients(PyObject* kernels, const char* name, int arguments, int s
 Ref<> elementwise(const ElementwiseKernel& kernel, PyObject* const* inputs, const double* scalars) {
   ElementwiseCall call;
   return call.read(kernel, inputs) ? call.run(kernel, scalars) : owned(not_covered());
-}
-
-PyObject* run_elementwise(const ElementwiseKernel& kernel, PyObject* const* inputs, const double* scalars) {
-  return guarded([&] { return elementwise(kernel, inputs, scalars).release(); });
 }
 
 void bind_elementwise(PyObject* kernels) {

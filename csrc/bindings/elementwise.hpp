@@ -10,7 +10,4 @@ namespace extensor {
 // outputs, or NotImplemented for what is not covered.
 Ref<> elementwise(const ElementwiseKernel& kernel, PyObject* const* inputs, const double* scalars);
 
-// The same for functions that Python calls: nullptr with a Python error set where the other throws.
-PyObject* run_elementwise(const ElementwiseKernel& kernel, PyObject* const* inputs, const double* scalars);
-
 }  // namespace extensor

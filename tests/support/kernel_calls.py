@@ -155,6 +155,8 @@ OWN: dict[str, dict[str, Any]] = {
     "hinge_backward": {"t": lambda: np.where(_values(*SHAPE) > 0.5, 1, -1).astype(np.float32)},
 
 
+    "first_outside": {"x": lambda: LABELS, "low": 0, "high": COLUMNS, "allowed": None},
+    "first_unlike": {"x": lambda: np.where(LABELS > 9, 1.0, -1.0), "a": -1, "b": 1},
     "index": {"key": (INDICES, ...)},
     "index_add": {"key": (INDICES, ...), "values": lambda: _values(40, COLUMNS)},
     "index_backward": {"g": lambda: _values(40, COLUMNS), "key": (INDICES, ...)},
