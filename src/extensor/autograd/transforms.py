@@ -18,9 +18,9 @@ from ..dtypes import FLOATING
 from ..errors import GraphError, describe
 from ..graph import Op, attach, backward_of, differentiable, is_recording, set_recording
 from ..ops.joining import stack
-from ..tensor import ExTensor
+from ..tensor import ExTensor, tensor
 from .engine import backpropagate, outside
-from .trees import leaves, map_leaves
+from .trees import closed, leaves, map_leaves, opened, pairs, settle
 
 __all__ = ["grad", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "vjp"]
 
@@ -55,27 +55,51 @@ def source_backward(grad_output: ExTensor) -> ExTensor:
     return grad_output
 
 
+def linked(x: ExTensor) -> ExTensor:
+    """The same values under a new node; the gradient goes on to ``x`` if it requires one."""
+    wanted = x.requires_grad and is_recording()
+    made: ExTensor = attach(cast(Op, source), ((), None), [x], [wanted], x)
+    return made
+
+
 class Sources:
-    """The inputs of a transform, opened: the same structures with fresh nodes."""
+    """The inputs of a transform, opened: the same structures with fresh nodes.
+
+    Tensors of integers and booleans (labels, indices) pass through; they have no gradient, and None stands in its place.
+    """
 
     def __init__(self, function: str, trees: Sequence[Any]) -> None:
         self.function = function
         self.tensors: list[ExTensor] = []
-        self.outer = is_recording() and any(t.requires_grad for tree in trees for t in leaves(tree))
-        self.trees = [map_leaves(self._open, tree) for tree in trees]
+        self.given = trees
+        inside = [opened(tree) for tree in trees]
+        self.outer = is_recording() and any(t.requires_grad for tree in inside for t in leaves(tree))
+        self.values = [map_leaves(self._open, tree) for tree in inside]
+        self.trees = [closed(tree, values) for tree, values in zip(trees, self.values)]
         if not self.tensors:
+            whole = next((t.dtype for tree in self.values for t in leaves(tree)), None)
+            if whole is not None:
+                raise TypeError(
+                    f"[{function}] a tensor of dtype {whole} has no gradient; use a floating dtype"
+                )
             raise TypeError(
                 f"[{function}] found no tensor to differentiate with respect to in {describe(trees)}"
             )
 
     def _open(self, x: ExTensor) -> ExTensor:
         if x.dtype not in FLOATING:
-            raise TypeError(
-                f"[{self.function}] a tensor of dtype {x.dtype} has no gradient; use a floating dtype"
-            )
-        opened = attach(cast(Op, source), ((), None), [x], [x.requires_grad and is_recording()], x)
-        self.tensors.append(opened)
-        return opened
+            return x
+        made = linked(x)
+        self.tensors.append(made)
+        return made
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """For the call of the function: see :func:`transforming`; what modules keep (running statistics) is kept."""
+        with transforming():
+            yield
+        for tree, made in zip(self.given, self.trees):
+            settle(tree, made)
 
     @property
     def nodes(self) -> list[Any]:
@@ -101,9 +125,18 @@ class Sources:
         return is_recording() and bool(outside(outputs, self.nodes[0].sequence))
 
     def rebuild(self, values: Sequence[Any]) -> list[Any]:
-        """The structures of the inputs with ``values`` in place of the tensors."""
+        """The structures of the inputs with ``values`` in place of the tensors, and None for whole numbers."""
         remaining = iter(values)
-        return [map_leaves(lambda _: next(remaining), tree) for tree in self.trees]
+
+        def place(x: ExTensor) -> Any:
+            return next(remaining) if x.dtype in FLOATING else None
+
+        return [map_leaves(place, tree, _without_gradient) for tree in self.values]
+
+
+def _without_gradient(value: Any) -> Any:
+    """What stands for something that is no tensor in a structure of gradients."""
+    return None if isinstance(value, (int, np.integer, np.bool_)) else value
 
 
 def _argnums(function: str, argnums: Any, count: int) -> tuple[int, ...]:
@@ -145,7 +178,8 @@ def value_and_grad(
     Args:
         fn: returns a scalar tensor; with ``has_aux``, a pair of the scalar and anything else.
         argnums: which positional arguments to differentiate; a tuple gives a tuple of gradients. An argument may
-            be a tensor or nested dicts, lists and tuples of tensors; its gradient has the same structure.
+            be a tensor or nested dicts, lists and tuples of tensors; its gradient has the same structure, with None
+            for whole numbers (labels, indices). The gradient of a module is a dict of its parameters' gradients.
         has_aux: ``fn`` returns ``(value, aux)``; the result is then ``((value, aux), gradients)``.
 
     Example:
@@ -162,7 +196,7 @@ def _value_and_grad(name: str, fn: Callable[..., Any], argnums: Any, has_aux: bo
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         positions = _argnums(name, argnums, len(args))
         sources = Sources(name, [args[i] for i in positions])
-        with transforming():
+        with sources.running():
             result = fn(*_with(args, positions, sources.trees), **kwargs)
         if has_aux and not (isinstance(result, tuple) and len(result) == 2):
             raise TypeError(f"[{name}] with has_aux=True fn must return (value, aux), got {describe(result)}")
@@ -221,6 +255,8 @@ def _grad(name: str, fn: Callable[..., Any], argnums: Any, has_aux: bool = False
 def vjp(fn: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., tuple[Any, ...]]]:
     """``fn(*primals)`` and a pullback: from a gradient of the output to a tuple of gradients of the inputs.
 
+    Labels and indices among the inputs have the gradient None; so have whole numbers among the outputs.
+
     Example:
         >>> import extensor as et
         >>> out, pullback = et.vjp(lambda x: x * x, et.tensor([1.0, 2.0]))
@@ -234,32 +270,51 @@ def vjp(fn: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., tuple
 def _vjp(
     name: str, fn: Callable[..., Any], primals: Sequence[Any]
 ) -> tuple[Any, Callable[..., tuple[Any, ...]]]:
-    sources = Sources(name, primals)
-    with transforming():
+    # Arrays are copied: the pullback is called later, and the caller may have written to them by then.
+    sources = Sources(name, [map_leaves(lambda t: t, tree, make=tensor) for tree in primals])
+    with sources.running():
         out = fn(*sources.trees)
-    outputs = list(leaves(out))
-    if not outputs:
-        raise TypeError(f"[{name}] fn must return tensors, got {describe(out)}")
+    outputs = _floating_outputs(name, out)
 
     def pullback(grad_output: Any) -> tuple[Any, ...]:
-        return tuple(
-            sources.rebuild(sources.walk(outputs, _cotangents(name, outputs, grad_output), retain=True))
-        )
+        grads = _matched(name, "gradient", "output", out, grad_output)
+        return tuple(sources.rebuild(sources.walk(outputs, grads, retain=True)))
 
     return (out if _nesting.depth or sources.outer else _detached(out)), pullback
 
 
-def _cotangents(name: str, outputs: Sequence[ExTensor], given: Any) -> list[ExTensor]:
-    """One gradient per output, checked."""
-    grads = list(leaves(given))
-    if len(grads) != len(outputs):
+def _floating_outputs(name: str, out: Any) -> list[ExTensor]:
+    """The outputs that have gradients."""
+    outputs = [t for t in leaves(out) if t.dtype in FLOATING]
+    if not outputs:
+        raise TypeError(f"[{name}] fn must return tensors of a floating dtype, got {describe(out)}")
+    return outputs
+
+
+def _matched(name: str, what: str, of: str, tree: Any, given: Any) -> list[ExTensor]:
+    """One tensor of ``given`` for each floating tensor of ``tree``, checked; whole numbers have None there, or zeros."""
+    found: list[ExTensor] = []
+    try:
+        beside = list(pairs(tree, map_leaves(lambda t: t, given)))
+    except ValueError as error:
         raise ValueError(
-            f"[{name}] expected a structure of {len(outputs)} tensors like the outputs, got {describe(given)}"
-        )
-    for out, g in zip(outputs, grads):
-        if g.shape != out.shape:
-            raise ValueError(f"[{name}] a gradient has shape {g.shape} but its output has shape {out.shape}")
-    return grads
+            f"[{name}] {what}s must be structured like the {of}s: {error}, got {describe(given)}"
+        ) from None
+    for t, value in beside:
+        if t.dtype not in FLOATING:
+            if value is not None and not (isinstance(value, ExTensor) and not value.numpy().any()):
+                raise ValueError(
+                    f"[{name}] the {what} of the {of} of dtype {t.dtype} must be None, got {describe(value)}"
+                )
+        elif not isinstance(value, ExTensor):
+            raise ValueError(
+                f"[{name}] a {what} must be a tensor of shape {t.shape} like its {of}, got {describe(value)}"
+            )
+        elif value.shape != t.shape:
+            raise ValueError(f"[{name}] a {what} has shape {value.shape} but its {of} has shape {t.shape}")
+        else:
+            found.append(value if value.dtype == t.dtype else value.astype(t.dtype))
+    return found
 
 
 def jvp(fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -270,7 +325,7 @@ def jvp(fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any])
     Args:
         fn: a function of tensors (or structures of them) that returns tensors.
         primals: a tuple of its arguments.
-        tangents: a tuple of directions, shaped like ``primals``.
+        tangents: a tuple of directions, shaped like ``primals``; None for labels and indices.
 
     Example:
         >>> import extensor as et
@@ -281,20 +336,15 @@ def jvp(fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any])
     _callable("jvp", fn)
     if not (isinstance(primals, (tuple, list)) and isinstance(tangents, (tuple, list))):
         raise TypeError("[jvp] primals and tangents must be tuples, one entry per argument of fn")
-    directions = list(leaves(map_leaves(lambda t: t, list(tangents))))
     sources = Sources("jvp", list(primals))
-    if [t.shape for t in directions] != [t.shape for t in sources.tensors]:
-        raise ValueError(
-            f"[jvp] tangents must be shaped like primals: {[t.shape for t in directions]} "
-            f"and {[t.shape for t in sources.tensors]}"
-        )
-    with transforming():
+    directions = _matched("jvp", "tangent", "primal", sources.values, list(tangents))
+    with sources.running():
         out = fn(*sources.trees)
-        outputs = list(leaves(out))
+        outputs = _floating_outputs("jvp", out)
         probes = Sources("jvp", [ExTensor(np.zeros(o.shape, o.dtype)) for o in outputs])
         pulled = sources.walk(outputs, probes.tensors, create=True)
     tangent_leaves = iter(probes.walk(pulled, directions, retain=True))
-    tangent = map_leaves(lambda _: next(tangent_leaves), out)
+    tangent = map_leaves(lambda t: next(tangent_leaves) if t.dtype in FLOATING else None, out)
     return (out if _nesting.depth or sources.outer else _detached(out)), tangent
 
 
@@ -320,14 +370,13 @@ def _jacobian(name: str, fn: Callable[..., Any], argnums: Any) -> Callable[..., 
             return fn(*_with(args, positions, values), **kwargs)
 
         sources = Sources(name, [args[i] for i in positions])
-        with transforming():
+        with sources.running():
             out = of_arguments(*sources.trees)
-        outputs = list(leaves(out))
-        if not outputs:
-            raise TypeError(f"[{name}] fn must return tensors, got {describe(out)}")
-        create = sources.must_record(outputs, [])
+        create = sources.must_record(_floating_outputs(name, out), [])
 
         def rows(output: ExTensor) -> Any:
+            if output.dtype not in FLOATING:
+                return None
             pulled = []
             for i in range(output.size):
                 unit = np.zeros(output.size, output.dtype)

@@ -29,6 +29,7 @@ from .containers import ModuleList, ParameterDict, Sequential
 from .convolution import Conv1d, Conv2d, ConvTranspose2d
 from .dropout import Dropout
 from .embedding import Embedding
+from .functional import functional_call
 from .linear import Flatten, Identity, Linear
 from .loss import (
     BCELoss,
@@ -52,7 +53,7 @@ from .recurrent import GRU, LSTM, RNN
 from .summary import Summary
 
 __all__ = [
-    "Module", "ModuleList", "Parameter", "ParameterDict", "Sequential", "Summary", "seed",
+    "Module", "ModuleList", "Parameter", "ParameterDict", "Sequential", "Summary", "functional_call", "seed",
     # layers
     "Linear", "Flatten", "Identity", "Conv1d", "Conv2d", "ConvTranspose2d", "MaxPool2d", "AvgPool2d",
     "AdaptiveAvgPool2d", "BatchNorm1d", "BatchNorm2d", "LayerNorm", "RMSNorm", "GroupNorm", "InstanceNorm2d", "Dropout",
