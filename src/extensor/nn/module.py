@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from .._habits import MODULE, teach
 from ..dtypes import FLOATING, as_dtype
 from ..errors import describe
+from ..ops._generators import note_replaced
 from ..tensor import ExTensor, asarray
 from .parameter import Parameter
 from .summary import Summary, summarise
@@ -66,6 +67,11 @@ class Module:
             raise
         finally:
             running.pop()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self._buffer_names:
+            note_replaced(self, name)
+        object.__setattr__(self, name, value)
 
     # What belongs to it
 
