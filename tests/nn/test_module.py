@@ -247,3 +247,47 @@ def test_summary_of_a_failing_model_leaves_nothing_behind() -> None:
     with pytest.raises(ValueError, match="conv1"):
         net.summary(et.ones((2, 5, 4, 4)))
     assert all("forward" not in vars(m) and m.training for m in net.modules())
+
+
+# Nothing a caller does to an array changes a parameter
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(
+    "give",
+    [
+        lambda p, a: p.assign(a),
+        lambda p, a: nn.ParameterDict({"w": p}).load_state_dict({"w": a}),
+    ],
+)
+def test_values_are_copied_out_of_arrays(give: Any, order: Any, dtype: Any) -> None:
+    array = np.ones((2, 3), dtype, order=order)
+    parameter = nn.Parameter(np.zeros((2, 3), np.float32))
+    give(parameter, array)
+    array[:] = 7.0
+    assert parameter.tolist() == [[1.0] * 3] * 2
+    assert parameter.numpy().flags.c_contiguous
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda a: a, et.asarray, lambda a: et.from_dlpack(a), lambda a: et.asarray(a).T.T]
+)
+def test_a_new_parameter_owns_its_value(wrap: Any) -> None:
+    array = np.ones((2, 3), np.float32)
+    parameter = nn.Parameter(wrap(array))
+    array[:] = 7.0
+    assert parameter.tolist() == [[1.0] * 3] * 2
+
+
+def test_buffers_are_copied_out_of_arrays() -> None:
+    array = np.ones(2, np.float32)
+    net = nn.Module()
+    net.register_buffer("seen", array)
+    array[:] = 7.0
+    assert isinstance(net.seen, et.ExTensor)
+    assert net.seen.tolist() == [1.0, 1.0]
+    loaded = np.full(2, 3.0, np.float32)
+    net.load_state_dict({"seen": loaded})
+    loaded[:] = 7.0
+    assert net.seen.tolist() == [3.0, 3.0]

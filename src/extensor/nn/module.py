@@ -11,7 +11,7 @@ from .._habits import MODULE, teach
 from ..dtypes import FLOATING, as_dtype
 from ..errors import describe
 from ..ops._generators import note_replaced
-from ..tensor import ExTensor, asarray
+from ..tensor import ExTensor, tensor
 from .parameter import Parameter
 from .summary import Summary, summarise
 
@@ -108,7 +108,9 @@ class Module:
         return (parameter for _, parameter in self.named_parameters())
 
     def register_buffer(self, name: str, value: ExTensor | None) -> None:
-        """Make ``value`` an attribute that is saved with the module but not trained."""
+        """Make ``value`` an attribute that is saved with the module but not trained; an array is copied."""
+        if value is not None and not isinstance(value, ExTensor):
+            value = tensor(value)
         if name not in self._buffer_names:
             self._buffer_names = (*self._buffer_names, name)
         setattr(self, name, value)
@@ -143,7 +145,11 @@ class Module:
         if not isinstance(state, Mapping):
             raise TypeError(f"[load_state_dict] state must be a dict of tensors, got {describe(state)}")
         own = self.state_dict()
-        values = {name: asarray(value) for name, value in state.items() if name in own}
+        values = {
+            name: value if isinstance(value, ExTensor) else tensor(value)
+            for name, value in state.items()
+            if name in own
+        }
         problems = [f"missing: {name} {own[name].shape}" for name in own if name not in state]
         problems += [f"unexpected: {name}" for name in state if name not in own]
         problems += [

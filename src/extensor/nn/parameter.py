@@ -9,7 +9,7 @@ import numpy as np
 from ..checks import as_tensor
 from ..dtypes import FLOATING
 from ..graph import next_sequence
-from ..tensor import ExTensor
+from ..tensor import ExTensor, tensor
 
 __all__ = ["Parameter"]
 
@@ -21,7 +21,7 @@ class Parameter(ExTensor):
     forward pass and its backward pass is an error that the backward pass reports.
 
     Args:
-        data: the first value, a tensor or anything :func:`extensor.tensor` takes; floating.
+        data: the first value, a tensor or anything :func:`extensor.tensor` takes; floating. It is copied.
         requires_grad: whether it is trained.
 
     Example:
@@ -41,9 +41,8 @@ class Parameter(ExTensor):
             raise TypeError(
                 f"[Parameter] data must have a floating dtype, got {value.dtype}; pass dtype=extensor.float32"
             )
-        self = super().__new__(
-            cls, np.ascontiguousarray(value._array).reshape(value.shape), bool(requires_grad)
-        )
+        # a copy, always: nothing the caller does to an array, or to one behind a tensor, changes the parameter
+        self = super().__new__(cls, tensor(value)._array, bool(requires_grad))
         self._replaced = 0
         return self
 
@@ -51,14 +50,16 @@ class Parameter(ExTensor):
         pass  # made whole in __new__: the fields of a tensor are set once
 
     def assign(self, value: Any) -> None:
-        """Replace the value by one of the same shape; it is cast to the parameter's dtype."""
+        """Replace the value by one of the same shape; it is cast to the parameter's dtype. An array is copied."""
         array, before = as_tensor("assign", "value", value)._array, self._array
         if array.shape != before.shape:
             raise ValueError(
                 f"[assign] value has shape {array.shape} but the parameter has shape {before.shape}"
             )
         if array.dtype != before.dtype or not array.flags.c_contiguous:
-            array = np.ascontiguousarray(array, before.dtype).reshape(before.shape)
+            array = np.array(array, before.dtype, order="C")
+        elif not isinstance(value, ExTensor):
+            array = array.copy()
         self._array = array
         self._replaced = next_sequence()
 

@@ -121,7 +121,7 @@ def _noting_generator() -> Callable[[np.random.Generator], np.random.Generator]:
 
     class Noting(np.random.Generator):
         def __init__(self, origin: np.random.Generator) -> None:
-            super().__init__(type(origin.bit_generator)())  # type: ignore[call-arg]
+            super().__init__(type(origin.bit_generator)())
             self.origin = origin
 
     def drawing(draw: Any) -> Any:
