@@ -249,3 +249,10 @@ def test_a_gradient_inside_a_checkpoint_keeps_the_draws_apart():
         return x.grad.tolist()
 
     assert run(et.checkpoint) == run(lambda fn: fn)
+
+
+def test_an_output_that_nothing_uses():
+    x = et.tensor([1.0, 2.0], requires_grad=True)
+    used, _unused = et.checkpoint(lambda x: (x * 2.0, x * 3.0))(x)
+    used.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]

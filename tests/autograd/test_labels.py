@@ -258,3 +258,12 @@ def test_a_pullback_does_not_follow_the_array_of_the_caller() -> None:
 def test_refusals(call: Any, kind: Any, text: str) -> None:
     with pytest.raises(kind, match=text):
         call(et.ones(2), et.tensor([0, 1]))
+
+
+def test_source_refuses_what_is_no_public_function() -> None:
+    with pytest.raises(ValueError, match=r"\[backward_source\] the gradient of checkpoint is no call"):
+        et.backward_source(lambda x: et.checkpoint(et.tanh)(x).sum(), et.ones(2))
+    layer = nn.Tanh()
+    layer.register_full_backward_hook(lambda m, gi, go: None)
+    with pytest.raises(ValueError, match=r"\[backward_source\] .*hooks"):
+        et.backward_source(lambda x: layer(x).sum(), et.ones(2))

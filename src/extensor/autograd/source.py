@@ -286,6 +286,8 @@ class _Writer:
         self, node: Node, grad: Any, needs: tuple[bool, ...] | None, edges: Any, grads: list[Any]
     ) -> None:
         """Write the line of one backward call and name the gradients it returns."""
+        for edge in (node, *(e for e in edges if e is not None)):
+            self._check_known(edge)
         step = self.node_steps[id(node)]
         rule = node.op.rule
         bound = rule.bind(step.args, step.kwargs)
@@ -317,6 +319,14 @@ class _Writer:
         self.backward.append(f"{left} = {name}({', '.join(arguments)})  # {', '.join(shapes[: len(lefts)])}")
         if mirror != "_":
             self.backward.append(f"{mirror} = -{lefts[0]}")
+
+    def _check_known(self, edge: Any) -> None:
+        node = edge.node if type(edge) is Branch else edge
+        if id(node) not in self.node_steps and id(edge) not in self.node_names:
+            raise ValueError(
+                f"[backward_source] the gradient of {node.op.__name__} is no call of a public function; "
+                "write the function down without checkpoints and backward hooks"
+            )
 
     def _incoming(self, grad: Any, step: _Step) -> str:
         if isinstance(grad, ExTensor):

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import html
-import threading
 from collections.abc import Iterator, Mapping
+from time import perf_counter_ns
 from typing import Any, TypeVar
 
 from .._habits import MODULE, teach
+from ..autograd.scopes import path_of, scopes
 from ..dtypes import FLOATING, as_dtype
 from ..errors import describe
 from ..ops._generators import note_replaced
 from ..tensor import ExTensor, tensor
+from .hooks import Handle, Hooks
 from .parameter import Parameter
 from .summary import Summary, summarise
 
 __all__ = ["Module"]
 
 M = TypeVar("M", bound="Module")
-
-
-class _Calls(threading.local):
-    """The modules whose forward is running in this thread, outermost first."""
-
-    def __init__(self) -> None:
-        self.running: list[Module] = []
-
-
-_calls = _Calls()
 
 
 class Module:
@@ -52,20 +44,26 @@ class Module:
 
     training: bool = True
     _buffer_names: tuple[str, ...] = ()
+    _hooks: Hooks | None = None
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes."""
         raise NotImplementedError(f"[{type(self).__name__}] defines no forward")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        running = _calls.running
+        running, profile = scopes.running, scopes.profile
         running.append(self)
+        start = 0 if profile is None else perf_counter_ns()
         try:
-            return self.forward(*args, **kwargs)
+            if self._hooks is None:
+                return self.forward(*args, **kwargs)
+            return self._hooks.call(self, args, kwargs)
         except (ValueError, TypeError, NotImplementedError) as error:
             _name_path(error, running)
             raise
         finally:
+            if profile is not None:
+                profile.add_module(start)
             running.pop()
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -122,6 +120,85 @@ class Module:
                 value = getattr(module, name)
                 if value is not None:
                     yield (f"{path}.{name}" if path else name), value
+
+    # Hooks
+
+    def _own_hooks(self) -> Hooks:
+        if self._hooks is None:
+            self._hooks = Hooks()
+        return self._hooks
+
+    def register_forward_pre_hook(
+        self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False
+    ) -> Handle:
+        """Call ``hook(module, args)`` before every forward; it may return other arguments.
+
+        Args:
+            hook: gets the positional arguments as a tuple, and returns None, one argument, or a tuple of them.
+            prepend: run it before the hooks that are there.
+            with_kwargs: call ``hook(module, args, kwargs)`` instead; it returns None or ``(args, kwargs)``.
+
+        Returns:
+            A handle with ``remove()``.
+
+        Example:
+            >>> import extensor as et
+            >>> layer = et.nn.Identity()
+            >>> handle = layer.register_forward_pre_hook(lambda module, args: args[0] * 2.0)
+            >>> layer(et.ones(2)).tolist()
+            [2.0, 2.0]
+            >>> handle.remove()
+            >>> layer(et.ones(2)).tolist()
+            [1.0, 1.0]
+        """
+        hooks = self._own_hooks()
+        return hooks.add("register_forward_pre_hook", hooks.before, hook, with_kwargs, prepend)
+
+    def register_forward_hook(self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False) -> Handle:
+        """Call ``hook(module, args, output)`` after every forward; it may return another output.
+
+        Args:
+            hook: gets the positional arguments as a tuple and what forward returned; returns None or another output.
+            prepend: run it before the hooks that are there.
+            with_kwargs: call ``hook(module, args, kwargs, output)`` instead.
+
+        Returns:
+            A handle with ``remove()``.
+
+        Example:
+            >>> import extensor as et
+            >>> seen = []
+            >>> net = et.nn.Sequential(et.nn.Linear(2, 3, rng=0), et.nn.ReLU())
+            >>> with net[0].register_forward_hook(lambda module, args, output: seen.append(output.shape)):
+            ...     _ = net(et.ones((1, 2)))
+            >>> seen
+            [(1, 3)]
+        """
+        hooks = self._own_hooks()
+        return hooks.add("register_forward_hook", hooks.after, hook, with_kwargs, prepend)
+
+    def register_full_backward_hook(self, hook: Any, prepend: bool = False) -> Handle:
+        """Call ``hook(module, grad_input, grad_output)`` when gradients have passed through the module.
+
+        Args:
+            hook: gets two tuples, with a gradient or None for every tensor among the inputs and outputs; it may return
+                other gradients for the inputs. A tensor that is given twice has its gradient in the first place. Where
+                no input requires a gradient the hook is called all the same.
+            prepend: run it before the hooks that are there.
+
+        Returns:
+            A handle with ``remove()``.
+
+        Example:
+            >>> import extensor as et
+            >>> layer = et.nn.Linear(2, 1, rng=0)
+            >>> handle = layer.register_full_backward_hook(
+            ...     lambda module, grad_input, grad_output: print(grad_output[0].tolist()))
+            >>> (layer(et.ones((1, 2))) * 3.0).sum().backward()
+            [[3.0]]
+        """
+        hooks = self._own_hooks()
+        return hooks.add("register_full_backward_hook", hooks.backward, hook, prepend=prepend)
 
     # Saving and loading
 
@@ -274,10 +351,5 @@ def _name_path(error: Exception, running: list[Module]) -> None:
     """Put the path of the innermost module before the message, once."""
     if getattr(error, "_extensor_path", False) or not error.args or not isinstance(error.args[0], str):
         return
-    path = type(running[0]).__name__
-    for outer, inner in zip(running, running[1:]):
-        name = next((n for n, m in outer.named_modules() if m is inner), None)
-        if name is not None:
-            path += "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in name.split("."))
-    error.args = (f"in {path}: {error.args[0]}", *error.args[1:])
+    error.args = (f"in {path_of(running)}: {error.args[0]}", *error.args[1:])
     error._extensor_path = True  # type: ignore[attr-defined]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from time import perf_counter_ns
 from typing import Any, ClassVar
 
+from ..autograd.scopes import scopes
 from ..dtypes import HALF, float32
 from ..errors import describe
 from ..graph import no_grad, set_recording
@@ -127,6 +129,8 @@ class Optimizer:
         moving = [p for p in params if p._grad is not None]
         if not moving:
             return
+        profile = scopes.profile
+        start = 0 if profile is None else perf_counter_ns()
         rate = not_negative(type(self).__name__, "lr", lr)
         grads: Any = [p.grad for p in moving]
         states = list(map(self.state.get, moving))
@@ -135,6 +139,8 @@ class Optimizer:
         for p, value in zip(moving, new):
             p.assign(value)
         self.state.update(zip(moving, after))
+        if profile is not None:
+            profile.add_step(f"{type(self).__name__}.step", start, moving)
 
     def zero_grad(self) -> None:
         """Forget the gradients of all parameters."""
