@@ -1,4 +1,4 @@
-"""``backward()``, ``retain_grad()`` and ``requires_grad_()`` on tensors."""
+"""``backward()`` and ``retain_grad()`` on tensors."""
 
 from __future__ import annotations
 

@@ -29,7 +29,6 @@ from .containers import ModuleList, ParameterDict, Sequential
 from .convolution import Conv1d, Conv2d, ConvTranspose2d
 from .dropout import Dropout
 from .embedding import Embedding
-from .functional import functional_call
 from .linear import Flatten, Identity, Linear
 from .loss import (
     BCELoss,
@@ -50,6 +49,7 @@ from .normalization import BatchNorm1d, BatchNorm2d, GroupNorm, InstanceNorm2d, 
 from .parameter import Parameter
 from .pooling import AdaptiveAvgPool2d, AvgPool2d, MaxPool2d
 from .recurrent import GRU, LSTM, RNN
+from .stateless import functional_call
 from .summary import Summary
 
 __all__ = [

@@ -124,7 +124,10 @@ class ParameterDict(Module):
     def __setitem__(self, name: str, value: Any) -> None:
         if not isinstance(name, str):
             raise TypeError(f"[ParameterDict] names must be strings, got {describe(name)}")
-        self._named[name] = value if isinstance(value, Parameter) else Parameter(value)
+        if name in self._named and not isinstance(value, Parameter):
+            self._set_value(name, self._named[name], value)
+        else:
+            self._named[name] = value if isinstance(value, Parameter) else Parameter(value)
 
     def __getitem__(self, name: str) -> Parameter:
         return self._named[name]

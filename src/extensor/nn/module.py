@@ -5,7 +5,9 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Mapping
 from time import perf_counter_ns
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
 
 from .._habits import MODULE, teach
 from ..autograd.scopes import path_of, scopes
@@ -22,11 +24,19 @@ __all__ = ["Module"]
 M = TypeVar("M", bound="Module")
 
 
+class IncompatibleKeys(NamedTuple):
+    """Where :meth:`Module.load_state_dict` found a state and a module to differ in their names."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
 class Module:
     """A layer or a model. Subclasses define ``forward``; calling the module runs it.
 
     Attributes that are parameters, modules, or lists and dicts of them belong to the module. Tensors registered with
-    :meth:`register_buffer` (running statistics) are saved with it but not trained.
+    :meth:`register_buffer` (running statistics) are saved with it but not trained. A tensor assigned to an attribute that
+    is a parameter becomes its value: ``layer.weight = et.init.xavier_uniform((3, 2), rng=0)``.
 
     Example:
         >>> import extensor as et
@@ -67,9 +77,49 @@ class Module:
             running.pop()
 
     def __setattr__(self, name: str, value: Any) -> None:
+        before = vars(self).get(name)
+        if isinstance(before, Parameter) and not isinstance(value, Parameter):
+            self._set_value(name, before, value)
+            return
         if name in self._buffer_names:
             note_replaced(self, name)
+            value = _as_buffer(type(self).__name__, name, value)
+        if isinstance(before, (Parameter, Module)) and value is not before:
+            self._let_go(name, before)
         object.__setattr__(self, name, value)
+        if isinstance(value, Parameter):
+            value._left = None
+
+    def __delattr__(self, name: str) -> None:
+        before = vars(self).get(name)
+        if isinstance(before, (Parameter, Module)):
+            self._let_go(name, before)
+        object.__delattr__(self, name)
+
+    def _set_value(self, name: str, parameter: Parameter, value: Any) -> None:
+        """A tensor that is assigned where a parameter stands becomes its value."""
+        place = f"[{type(self).__name__}] {name}"
+        if not isinstance(value, (ExTensor, np.ndarray)):
+            raise TypeError(
+                f"{place} is a parameter of shape {parameter.shape}; assign a tensor of that shape to set its value, "
+                f"an nn.Parameter to replace it, or `del` it first, got {describe(value)}"
+            )
+        if isinstance(value, ExTensor) and value._node is not None:
+            raise TypeError(
+                f"{place} is a parameter and a computed tensor would lose its history; assign value.detach() to set its "
+                "value, or compute with extensor.functional_call"
+            )
+        if value.shape != parameter.shape:
+            raise ValueError(
+                f"{place} has shape {parameter.shape} but the tensor has {value.shape}; assign an nn.Parameter to replace it"
+            )
+        parameter.assign(value)
+
+    def _let_go(self, name: str, before: Any) -> None:
+        """Parameters that leave the module remember it, for an optimiser that still holds them."""
+        parts = [("", before)] if isinstance(before, Parameter) else list(before.named_parameters())
+        for inner, p in parts:
+            p._left = (f"{type(self).__name__}.{name}{'.' if inner else ''}{inner}", p._grad)
 
     # What belongs to it
 
@@ -107,8 +157,6 @@ class Module:
 
     def register_buffer(self, name: str, value: ExTensor | None) -> None:
         """Make ``value`` an attribute that is saved with the module but not trained; an array is copied."""
-        if value is not None and not isinstance(value, ExTensor):
-            value = tensor(value)
         if name not in self._buffer_names:
             self._buffer_names = (*self._buffer_names, name)
         setattr(self, name, value)
@@ -214,10 +262,17 @@ class Module:
             state.update({prefix + name: value for name, value in own.items()})
         return state
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over the values of ``state`` (tensors or arrays), cast to each parameter's dtype.
+    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
+        """Take over the values of ``state`` (tensors or arrays, which are copied), cast to each parameter's dtype.
 
-        Nothing is changed unless every name and shape fits.
+        Nothing is changed unless every shape fits, and every name too where it is strict.
+
+        Args:
+            state: values by path, as :meth:`state_dict` gives them.
+            strict: whether every name must be there, and no other. Without it the names that both have are loaded.
+
+        Returns:
+            The names that were missing in ``state`` and those the module has no place for.
         """
         if not isinstance(state, Mapping):
             raise TypeError(f"[load_state_dict] state must be a dict of tensors, got {describe(state)}")
@@ -227,13 +282,17 @@ class Module:
             for name, value in state.items()
             if name in own
         }
-        problems = [f"missing: {name} {own[name].shape}" for name in own if name not in state]
-        problems += [f"unexpected: {name}" for name in state if name not in own]
-        problems += [
+        different = IncompatibleKeys(
+            [name for name in own if name not in state], [name for name in state if name not in own]
+        )
+        problems = [
             f"{name} has shape {value.shape} but the model has {own[name].shape}"
             for name, value in values.items()
             if value.shape != own[name].shape
         ]
+        if strict:
+            names = [f"missing: {name} {own[name].shape}" for name in different.missing_keys]
+            problems = [*names, *(f"unexpected: {name}" for name in different.unexpected_keys), *problems]
         if problems:
             more = f"; and {len(problems) - 8} more" if len(problems) > 8 else ""
             raise ValueError(
@@ -242,12 +301,13 @@ class Module:
         for path, module in self.named_modules():
             prefix = f"{path}." if path else ""
             for name, parameter in module._members():
-                if isinstance(parameter, Parameter):
+                if isinstance(parameter, Parameter) and prefix + name in values:
                     parameter.assign(values[prefix + name])
             for name in module._buffer_names:
                 before = getattr(module, name)
-                if before is not None:
+                if before is not None and prefix + name in values:
                     setattr(module, name, ExTensor(values[prefix + name].numpy().astype(before.dtype)))
+        return different
 
     # Modes
 
@@ -269,7 +329,7 @@ class Module:
     def requires_grad_(self: M, requires_grad: bool = True) -> M:
         """Train the parameters of this module, or freeze them."""
         for parameter in self.parameters():
-            parameter._requires_grad = bool(requires_grad)
+            parameter.requires_grad_(requires_grad)
         return self
 
     def astype(self: M, dtype: Any) -> M:
@@ -333,6 +393,15 @@ class Module:
 
 
 teach(Module, MODULE)
+
+
+def _as_buffer(owner: str, name: str, value: Any) -> ExTensor | None:
+    """What a buffer may be: a tensor, an array, which is copied, or None."""
+    if value is None or isinstance(value, ExTensor):
+        return value
+    if not isinstance(value, np.ndarray):
+        raise TypeError(f"[{owner}] {name} is a buffer; it must be a tensor or None, got {describe(value)}")
+    return tensor(value)
 
 
 def flatten(name: str, value: Any) -> Iterator[tuple[str, Any]]:

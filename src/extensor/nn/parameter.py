@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -33,7 +33,10 @@ class Parameter(ExTensor):
         [0.800000011920929, 1.600000023841858]
     """
 
-    __slots__ = ("_replaced",)
+    __slots__ = ("_left", "_replaced")
+
+    _replaced: int  # when the value was last replaced, in the numbers of the recorder
+    _left: tuple[str, Any] | None  # the place in a model that it no longer has, and its gradient at that time
 
     def __new__(cls, data: Any, requires_grad: bool = True) -> Parameter:
         value = as_tensor("Parameter", "data", data)
@@ -42,8 +45,14 @@ class Parameter(ExTensor):
                 f"[Parameter] data must have a floating dtype, got {value.dtype}; pass dtype=extensor.float32"
             )
         # a copy, always: nothing the caller does to an array, or to one behind a tensor, changes the parameter
-        self = super().__new__(cls, tensor(value)._array, bool(requires_grad))
+        return cls.around(tensor(value)._array, bool(requires_grad))
+
+    @classmethod
+    def around(cls, array: np.ndarray, requires_grad: bool, node: Any = None) -> Self:
+        """A parameter over an array that nobody else writes to; with a node it stands for a computed tensor."""
+        self = super().__new__(cls, array, requires_grad, node)
         self._replaced = 0
+        self._left = None
         return self
 
     def __init__(self, data: Any, requires_grad: bool = True) -> None:

@@ -122,8 +122,18 @@ class Optimizer:
             with set_recording(True):
                 loss = closure()
         for group in self.param_groups:
+            self._check_live(group["params"])
             self._step_group(**group)
         return loss
+
+    def _check_live(self, params: list[Parameter]) -> None:
+        """Notice a parameter that was replaced in its model: no gradient has come since, and none will."""
+        for p in params:
+            if p._left is not None and (p._grad is None or p._grad is p._left[1]):
+                raise RuntimeError(
+                    f"[{type(self).__name__}.step] the parameter of shape {p.shape} that was {p._left[0]} is no longer "
+                    "part of its model, and what replaced it is not trained; make the optimiser after changing the model"
+                )
 
     def _step_group(self, params: list[Parameter], lr: float, initial_lr: Any = None, **options: Any) -> None:
         moving = [p for p in params if p._grad is not None]
