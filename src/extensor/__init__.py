@@ -128,7 +128,7 @@ __all__ = [
     "sgd_step", "clip_grad_norm", "clip_grad_value",
     # autograd
     "backward_source", "checkpoint", "checkpoint_sequential", "detect_anomaly", "differentiable",
-    "draw_graph", "explain", "functional_call", "grad", "hessian", "hvp", "jacobian", "jvp", "no_grad", "profile", "value_and_grad", "vjp",
+    "draw_graph", "explain", "functional_call", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "linearize", "no_grad", "profile", "value_and_grad", "vjp",
     "AnomalyError", "GraphError",
     # the library
     "OutOfBoundsError", "get_num_threads", "seed", "set_num_threads", "show_config", "__version__",

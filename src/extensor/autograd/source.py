@@ -21,7 +21,7 @@ from ..errors import describe
 from ..graph import Branch, Node, Op, exchange_observer, is_our_file, observe
 from ..tensor import ExTensor
 from .engine import Walk, backpropagate, backward_name, walks
-from .transforms import Sources, transforming
+from .inputs import Sources, transforming
 from .trees import kind_of
 
 __all__ = ["backward_source"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..autograd.transforms import linked
+from ..autograd.inputs import linked
 from ..autograd.trees import Kind, register_kind
 from ..errors import describe
 from ..tensor import ExTensor, tensor
