@@ -14,7 +14,7 @@ from ..graph import no_grad, set_recording
 from ..nn.parameter import Parameter
 from ..tensor import ExTensor, tensor
 from ._rules import Rule, State, checked, not_negative
-from .functional import check_state
+from ._single import check_state
 
 __all__ = ["Optimizer"]
 
