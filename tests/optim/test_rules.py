@@ -304,8 +304,16 @@ def test_adafactor_of_many_axes_and_nothing() -> None:
     u = g / np.sqrt(spread)
     expected = p - np.sqrt(np.mean(p**2)) * 0.01 * u / max(1, np.sqrt(np.mean(u**2)))
     np.testing.assert_allclose(whole.numpy(), expected, rtol=1e-12)
-    empty, _ = functional.adafactor(et.zeros((0, 3)), et.zeros((0, 3)), None)
+    empty, state = functional.adafactor(et.zeros((0, 3)), et.zeros((0, 3)), None)
     assert empty.shape == (0, 3)
+    assert state["col_var"].tolist() == [[0.0] * 3]
+
+
+def test_adafactor_of_small_gradients() -> None:
+    """Squares far below the resolution of the dtype still scale the step; only its square is the smallest divisor."""
+    g = np.array([1e-12, -1e-12])
+    small, _ = functional.adafactor(et.tensor([1.0, 1.0], et.float64), et.tensor(g), None)
+    np.testing.assert_allclose(small.numpy(), [0.99, 1.01], rtol=1e-12)
 
 
 @pytest.mark.parametrize(
