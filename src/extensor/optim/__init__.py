@@ -10,6 +10,7 @@ from .averaging import EMA
 from .clipping import clip_grad_norm, clip_grad_value
 from .cycles import CosineAnnealingWarmRestarts, CyclicLR, PolynomialLR
 from .functional import sgd_step
+from .lbfgs import LBFGS
 from .one_cycle import OneCycleLR
 from .optimizer import Optimizer
 from .optimizers import LAMB, SGD, Adagrad, Adam, AdamW, Lion, RMSprop
@@ -29,7 +30,7 @@ from .sequences import SequentialLR, WarmupScheduler
 __all__ = [
     "functional", "sgd_step", "clip_grad_norm", "clip_grad_value",
     "Optimizer", "SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Lion", "LAMB", "NAdam", "RAdam", "Adadelta",
-    "Adafactor", "Muon", "EMA",
+    "Adafactor", "Muon", "LBFGS", "EMA",
     "LRScheduler", "StepLR", "MultiStepLR", "ExponentialLR", "ConstantLR", "LinearLR", "LambdaLR", "CosineAnnealingLR",
     "PolynomialLR", "CosineAnnealingWarmRestarts", "CyclicLR", "WarmupScheduler", "OneCycleLR", "ReduceLROnPlateau", "SequentialLR",
 ]  # fmt: skip

@@ -103,6 +103,16 @@ def _adjustment(function: str, name: str, value: Any) -> str | None:
     return None if value is None else str(value)
 
 
+def _count_or_none(function: str, name: str, value: Any) -> int | None:
+    return None if value is None else _count(function, name, value)
+
+
+def _line_search(function: str, name: str, value: Any) -> str | None:
+    if value not in (None, "strong_wolfe"):
+        raise ValueError(f"[{function}] {name} must be None or 'strong_wolfe', got {describe(value)}")
+    return None if value is None else str(value)
+
+
 _CHECKS: dict[str, Callable[[str, str, Any], Any]] = {
     **dict.fromkeys(["lr", "weight_decay", "momentum", "momentum_decay", "lr_decay", "initial_accumulator_value"], not_negative),
     **dict.fromkeys(["amsgrad", "centered", "decoupled_weight_decay", "maximize", "nesterov"], as_bool),
@@ -116,6 +126,12 @@ _CHECKS: dict[str, Callable[[str, str, Any], Any]] = {
     "ns_coefficients": _three_numbers,
     "ns_steps": _count,
     "adjust_lr_fn": _adjustment,
+    "max_iter": _count,
+    "max_eval": _count_or_none,
+    "history_size": _count,
+    "tolerance_grad": not_negative,
+    "tolerance_change": not_negative,
+    "line_search_fn": _line_search,
 }  # fmt: skip
 
 
