@@ -135,6 +135,9 @@ def test_a_step_into_nan_is_taken_back() -> None:
         (lambda t: (t - 3) ** 2, lambda t: 2 * (t - 3)),
         (lambda t: -t / (t * t + 2), lambda t: (t * t - 2) / (t * t + 2) ** 2),
         (lambda t: math.cosh(t - 0.2), lambda t: math.sinh(t - 0.2)),
+        (lambda t: math.hypot(t - 1, 1e-2), lambda t: (t - 1) / math.hypot(t - 1, 1e-2)),
+        (lambda t: 3 * math.hypot(t - 1, 1e-2) + 2 * t, lambda t: 3 * (t - 1) / math.hypot(t - 1, 1e-2) + 2),
+        (lambda t: 3 * math.hypot(t - 1, 1e-2) - 2 * t, lambda t: 3 * (t - 1) / math.hypot(t - 1, 1e-2) - 2),
     ],
 )
 def test_the_line_search_meets_both_conditions(value: Any, slope: Any, first: float) -> None:
@@ -144,6 +147,13 @@ def test_the_line_search_meets_both_conditions(value: Any, slope: Any, first: fl
     assert found.value <= value(0) + 1e-4 * found.length * slope(0)
     assert abs(found.slope) <= 0.9 * abs(slope(0))
     assert 1 <= tries <= 25
+
+
+def test_a_first_try_that_will_do_is_taken() -> None:
+    found, tries = strong_wolfe(
+        lambda t: Point(t, (t - 3) ** 2, None, 2 * (t - 3)), Point(0, 9, None, -6), 2.0, 1e-9
+    )
+    assert (found.length, tries) == (2.0, 1)
 
 
 @pytest.mark.parametrize(
