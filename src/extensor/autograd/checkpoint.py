@@ -57,18 +57,13 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
     return forgetful
 
 
-def checkpoint_backward(grad_output: Sequence[ExTensor]) -> list[Any]:
-    """Stands for the gradient of a checkpointed call, which takes a gradient for each of its outputs."""
-    raise NotImplementedError("[checkpoint] the gradient needs the recorded call; use backward() or grad")
-
-
 class _Part:
     """A checkpointed call, in the place of an op: its gradient runs the call again and walks back through it."""
 
     __name__ = "checkpoint"
     is_custom = False
+    takes_none = False
     output_positions = ()
-    backward = staticmethod(checkpoint_backward)
 
     def __init__(self, fn: Callable[..., Any], args: Any, kwargs: Any, tape: Tape, edges: list[Any]) -> None:
         self.fn = fn
@@ -76,7 +71,7 @@ class _Part:
         self.kwargs = kwargs
         self.tape = tape
         self.edges = edges
-        self.rule = self
+        self.rule = self.backward = self
 
     def gradients(
         self, grad_output: Sequence[ExTensor], saved: Any, options: Any, needs: Any = None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import describe
 from ..checks import as_floating, as_number
+from ..errors import describe
 from ..tensor import ExTensor, Shape
 from ._rules import Rule, State, checked
 

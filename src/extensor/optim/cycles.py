@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from ..errors import describe
 from ..checks import as_bool
+from ..errors import describe
 from ._rules import finite, fraction, not_negative
 from .optimizer import Optimizer
 from .scheduler import LRScheduler
