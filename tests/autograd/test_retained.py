@@ -104,3 +104,15 @@ def test_nothing_is_kept_alive() -> None:
     assert node() is None
     assert tensor() is None
     assert not retained
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_adds_up_in_float32(dtype: str) -> None:
+    x = et.tensor([1.0], dtype, requires_grad=True)
+    h = x * 1.0
+    h.retain_grad()
+    out = h.sum()
+    for _ in range(3000):
+        out.backward(retain_graph=True)
+    assert h.grad.dtype == x.dtype
+    assert h.grad.tolist() == et.tensor([3000.0], dtype).tolist()
