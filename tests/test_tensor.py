@@ -150,7 +150,7 @@ def test_nothing_changes_a_tensor():
     x = et.tensor([1.0, 2.0])
     with pytest.raises(TypeError):
         x[0] = 3.0
-    for name in ("shape", "dtype", "ndim", "size", "T", "requires_grad", "colour"):
+    for name in ("shape", "dtype", "ndim", "size", "T", "is_leaf", "colour"):
         with pytest.raises(AttributeError):
             setattr(x, name, 3)
     x += 1  # a new tensor under the old name
@@ -185,3 +185,22 @@ def test_at_returns_a_new_tensor():
     assert x.at[1:3].set(9.0).tolist() == [0.0, 9.0, 9.0, 3.0, 4.0]
     assert x.at[[0, 0, 1]].add(1.0).tolist() == [2.0, 2.0, 2.0, 3.0, 4.0]
     assert x.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+def test_requires_grad_is_a_switch_of_leaves():
+    x = et.tensor([1.0, 2.0])
+    assert x.requires_grad_() is x
+    (x * 3.0).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+    x.requires_grad = False
+    assert not (x * 3.0).requires_grad
+    x.requires_grad = np.True_
+    assert (x * 3.0).requires_grad
+    et.tensor([1]).requires_grad = False
+    for call, error, text in (
+        (lambda: (x * 2.0).requires_grad_(False), et.GraphError, "computed from others"),
+        (lambda: et.tensor([1]).requires_grad_(), TypeError, "floating dtype, got int64"),
+        (lambda: x.requires_grad_(1), TypeError, "must be True or False, got int 1"),
+    ):
+        with pytest.raises(error, match=rf"^\[requires_grad\] .*{text}"):
+            call()

@@ -128,7 +128,7 @@ __all__ = [
     "sgd_step", "clip_grad_norm", "clip_grad_value",
     # autograd
     "backward_source", "checkpoint", "checkpoint_sequential", "detect_anomaly", "differentiable",
-    "draw_graph", "explain", "grad", "hessian", "hvp", "jacobian", "jvp", "no_grad", "value_and_grad", "vjp",
+    "draw_graph", "explain", "functional_call", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "linearize", "no_grad", "profile", "value_and_grad", "vjp",
     "AnomalyError", "GraphError",
     # the library
     "OutOfBoundsError", "get_num_threads", "memory", "release_memory", "seed", "set_num_threads", "show_config",
@@ -139,7 +139,7 @@ __all__ = [
 
 if _TYPE_CHECKING:
     from . import nn, optim
-    from .nn import seed
+    from .nn import functional_call, seed
     from .optim import clip_grad_norm, clip_grad_value, sgd_step
 else:
     # The upper floors load when they are first used; what they define at the top, with them.
@@ -147,7 +147,13 @@ else:
     _LATER = dict.fromkeys(
         ("bench", "data", "models", "nn", "optim", "report", "sklearn", "testing", "train")
     )
-    _LATER |= {"seed": "nn", "clip_grad_norm": "optim", "clip_grad_value": "optim", "sgd_step": "optim"}
+    _LATER |= {
+        "functional_call": "nn",
+        "seed": "nn",
+        "clip_grad_norm": "optim",
+        "clip_grad_value": "optim",
+        "sgd_step": "optim",
+    }
 
     def __getattr__(name: str) -> object:
         if name not in _LATER:

@@ -67,7 +67,6 @@ TENSOR = _use(
         "nelement": "x.size",
         "new_ones": "et.ones(shape, x.dtype)",
         "new_zeros": "et.zeros(shape, x.dtype)",
-        "requires_grad_": "et.tensor(x, requires_grad=True)",
         "sub_": f"x = x - y{_SAME}",
         "to": "x.astype(dtype): everything is on the CPU",
         "type": "x.astype(dtype)",

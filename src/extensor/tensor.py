@@ -7,12 +7,12 @@ The operators and the methods that mirror functions (``x + y``, ``x.sum()``) are
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
 from .dtypes import SUPPORTED, as_dtype, bfloat16, float32
-from .errors import describe
+from .errors import GraphError, describe
 
 try:
     from ._native import TensorBase
@@ -71,6 +71,36 @@ class ExTensor(TensorBase):
     def requires_grad(self) -> bool:
         """Whether operations on this tensor are recorded."""
         return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Record operations on this tensor from now on, or no more; returns the tensor itself.
+
+        Args:
+            requires_grad: whether ``backward()`` fills its ``.grad``. Only a floating leaf can require a gradient.
+
+        Example:
+            >>> import extensor as et
+            >>> x = et.ones(2).requires_grad_()
+            >>> (x * 3.0).sum().backward()
+            >>> x.grad.tolist()
+            [3.0, 3.0]
+        """
+        if not isinstance(requires_grad, (bool, np.bool_)):
+            raise TypeError(f"[requires_grad] must be True or False, got {describe(requires_grad)}")
+        if self._node is not None:
+            raise GraphError(
+                "[requires_grad] this tensor was computed from others; only a leaf can be told, use x.detach()"
+            )
+        if requires_grad and self.dtype.kind in "biu":
+            raise TypeError(
+                f"[requires_grad] needs a floating dtype, got {self.dtype}; use x.astype(extensor.float32)"
+            )
+        self._requires_grad = bool(requires_grad)
+        return self
 
     @property
     def is_leaf(self) -> bool:
@@ -245,6 +275,7 @@ class ExTensor(TensorBase):
         def backward(
             self, grad_output: ExTensor | None = None, retain_graph: bool = False, create_graph: bool = False
         ) -> None: ...
+        def retain_grad(self) -> None: ...
         def astype(self, dtype: Any) -> ExTensor: ...
         def copy(self) -> ExTensor: ...
 

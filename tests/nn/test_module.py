@@ -247,3 +247,210 @@ def test_summary_of_a_failing_model_leaves_nothing_behind() -> None:
     with pytest.raises(ValueError, match="conv1"):
         net.summary(et.ones((2, 5, 4, 4)))
     assert all("forward" not in vars(m) and m.training for m in net.modules())
+
+
+# Nothing a caller does to an array changes a parameter
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(
+    "give",
+    [
+        lambda p, a: p.assign(a),
+        lambda p, a: nn.ParameterDict({"w": p}).load_state_dict({"w": a}),
+    ],
+)
+def test_values_are_copied_out_of_arrays(give: Any, order: Any, dtype: Any) -> None:
+    array = np.ones((2, 3), dtype, order=order)
+    parameter = nn.Parameter(np.zeros((2, 3), np.float32))
+    give(parameter, array)
+    array[:] = 7.0
+    assert parameter.tolist() == [[1.0] * 3] * 2
+    assert parameter.numpy().flags.c_contiguous
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda a: a, et.asarray, lambda a: et.from_dlpack(a), lambda a: et.asarray(a).T.T]
+)
+def test_a_new_parameter_owns_its_value(wrap: Any) -> None:
+    array = np.ones((2, 3), np.float32)
+    parameter = nn.Parameter(wrap(array))
+    array[:] = 7.0
+    assert parameter.tolist() == [[1.0] * 3] * 2
+
+
+def test_buffers_are_copied_out_of_arrays() -> None:
+    array = np.ones(2, np.float32)
+    net = nn.Module()
+    net.register_buffer("seen", array)
+    array[:] = 7.0
+    assert isinstance(net.seen, et.ExTensor)
+    assert net.seen.tolist() == [1.0, 1.0]
+    loaded = np.full(2, 3.0, np.float32)
+    net.load_state_dict({"seen": loaded})
+    loaded[:] = 7.0
+    assert net.seen.tolist() == [3.0, 3.0]
+
+
+# Assigning to attributes that are parameters
+
+
+def test_a_tensor_assigned_to_a_parameter_becomes_its_value() -> None:
+    layer = nn.Linear(2, 3, rng=0)
+    weight, optimizer = layer.weight, et.optim.SGD(layer.parameters(), lr=1.0)
+    layer.weight = et.init.xavier_uniform((3, 2), rng=1)
+    assert layer.weight is weight
+    np.testing.assert_array_equal(weight.numpy(), et.init.xavier_uniform((3, 2), rng=1).numpy())
+    array = np.ones((3, 2))
+    layer.weight = array
+    array[:] = 7.0
+    assert weight.dtype == et.float32
+    assert weight.tolist() == [[1.0, 1.0]] * 3
+    assert [name for name, _ in layer.named_parameters()] == ["weight", "bias"]
+    layer(et.ones((1, 2))).sum().backward()
+    optimizer.step()
+    assert weight.tolist() == [[0.0, 0.0]] * 3
+    other = nn.Parameter(et.zeros((5, 2)))
+    layer.weight = other  # a parameter takes the place, of any shape
+    assert layer.weight is other
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (None, TypeError, "assign a tensor of that shape"),
+        ([[1.0, 2.0]], TypeError, "got list"),
+        (3.0, TypeError, "got float 3.0"),
+        ("x", TypeError, "an nn.Parameter to replace it"),
+        (lambda: et.ones((2, 2)), TypeError, "del"),
+        (et.ones((2, 2)), ValueError, r"has shape \(3, 2\) but the tensor has \(2, 2\)"),
+        (et.ones((3, 2)).requires_grad_() * 2.0, TypeError, r"lose its history; assign value.detach\(\)"),
+    ],
+)
+def test_anything_else_is_refused_and_changes_nothing(value: Any, error: Any, text: str) -> None:
+    layer = nn.Linear(2, 3, rng=0)
+    before = layer.weight.tolist()
+    with pytest.raises(error, match=rf"^\[Linear\] weight .*{text}"):
+        layer.weight = value
+    assert layer.weight.tolist() == before
+    assert len(list(layer.parameters())) == 2
+
+
+def test_a_parameter_can_be_taken_out() -> None:
+    layer = nn.Linear(2, 3, rng=0)
+    del layer.bias
+    layer.bias = None
+    assert [name for name, _ in layer.named_parameters()] == ["weight"]
+    assert layer(et.ones((1, 2))).shape == (1, 3)
+
+
+def test_parameter_dicts_set_values_too() -> None:
+    held = nn.ParameterDict({"w": [1.0, 2.0]})
+    w = held["w"]
+    held["w"] = et.tensor([3.0, 4.0])
+    assert held["w"] is w
+    assert w.tolist() == [3.0, 4.0]
+    with pytest.raises(ValueError, match=r"^\[ParameterDict\] w has shape"):
+        held["w"] = et.ones(3)
+    held["w"] = nn.Parameter([5.0])
+    assert held["w"].tolist() == [5.0]
+
+
+def test_buffers_are_tensors() -> None:
+    layer = nn.BatchNorm1d(2)
+    layer.running_mean = np.array([1.0, 2.0], np.float32)
+    assert layer.state_dict()["running_mean"].tolist() == [1.0, 2.0]
+    with pytest.raises(TypeError, match=r"^\[BatchNorm1d\] running_mean is a buffer"):
+        layer.running_mean = [1.0, 2.0]
+
+
+# An optimiser that holds what is no longer there
+
+
+def replace_parameter(net: Any) -> None:
+    net[0].weight = nn.Parameter(et.ones((2, 2)))
+
+
+def replace_layer(net: Any) -> None:
+    net.head = nn.Linear(2, 1)
+
+
+def take_out(net: Any) -> None:
+    del net.head
+
+
+class WithHead(nn.Sequential):
+    def __init__(self) -> None:
+        super().__init__(nn.Linear(2, 2, rng=0))
+        self.head = nn.Linear(2, 1, rng=1)
+
+    def forward(self, x: Any) -> Any:
+        x = super().forward(x)
+        return self.head(x) if hasattr(self, "head") else x
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (replace_parameter, "Linear.weight"),
+        (replace_layer, r"WithHead.head.weight"),
+        (take_out, "WithHead.head.weight"),
+    ],
+)
+@pytest.mark.parametrize("with_gradients", [False, True])
+def test_an_optimiser_notices_a_parameter_that_left(change: Any, place: str, with_gradients: bool) -> None:
+    net = WithHead()
+    optimizer = et.optim.SGD(net.parameters(), lr=0.1)
+    if with_gradients:  # stale ones, from before
+        net(et.ones((1, 2))).sum().backward()
+    change(net)
+    net(et.ones((1, 2))).sum().backward()
+    with pytest.raises(
+        RuntimeError, match=rf"^\[SGD.step\] the parameter .* that was {place} is no longer part"
+    ):
+        optimizer.step()
+    fresh = et.optim.SGD(net.parameters(), lr=0.1)
+    fresh.step()
+
+
+def test_a_shared_parameter_is_still_live() -> None:
+    net = nn.Sequential(nn.Linear(2, 2, rng=0), nn.Linear(2, 2, rng=1))
+    net[1].weight = net[0].weight
+    for model in (net, copy.deepcopy(net)):
+        optimizer = et.optim.SGD(model.parameters(), lr=0.1)
+        model[1].weight = nn.Parameter(et.ones((2, 2)))
+        model(et.ones((1, 2))).sum().backward()
+        optimizer.step()
+    again = nn.Linear(2, 2)
+    weight, optimizer = again.weight, et.optim.SGD(again.parameters(), lr=0.1)
+    again.weight = nn.Parameter(et.ones((2, 2)))
+    again.weight = weight  # back in its place
+    optimizer.step()
+
+
+# Loading a part
+
+
+def test_loading_what_fits() -> None:
+    net, other = (
+        nn.Sequential(nn.Linear(2, 3, rng=0), nn.BatchNorm1d(3)),
+        nn.Sequential(nn.Linear(2, 3, rng=1)),
+    )
+    before = net[1].running_var.tolist()
+    found = net.load_state_dict({**other.state_dict(), "ghost": et.ones(1)}, strict=False)
+    assert found.unexpected_keys == ["ghost"]
+    assert found.missing_keys == [n for n in net.state_dict() if n.startswith("1.")]
+    np.testing.assert_array_equal(net[0].weight.numpy(), other[0].weight.numpy())
+    assert net[1].running_var.tolist() == before
+    with pytest.raises(ValueError, match=r"0.weight has shape \(1,\)"):
+        net.load_state_dict({"0.weight": et.ones(1)}, strict=False)
+    assert net.load_state_dict(net.state_dict()) == ([], [])
+
+
+def test_freezing_one_parameter() -> None:
+    layer = nn.Linear(2, 2, rng=0)
+    layer.bias.requires_grad = False
+    layer(et.ones((1, 2))).sum().backward()
+    assert layer.bias.grad is None
+    assert layer.weight.grad is not None

@@ -11,7 +11,9 @@ import pytest
 import extensor as et
 from extensor import nn, optim
 
-EVERY = ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Lion", "LAMB"]
+EVERY = [
+    "SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Lion", "LAMB", "NAdam", "RAdam", "Adadelta", "Adafactor",
+]  # fmt: skip
 
 
 def net() -> nn.Module:
@@ -43,7 +45,9 @@ def make(name: str, params: Any, **options: Any) -> optim.Optimizer:
 @pytest.mark.parametrize("name", EVERY)
 def test_the_loss_falls(name: str) -> None:
     model = net()
-    losses = train(model, make(name, model.parameters()), 60)
+    optimizer = make(name, model.parameters())
+    optimizer.lr = {"RAdam": 0.05, "Adadelta": 5.0}.get(name, 0.01)  # these begin with small steps
+    losses = train(model, optimizer, 60)
     assert np.mean(losses[-10:]) < 0.7 * np.mean(losses[:10])
 
 
@@ -60,7 +64,8 @@ def test_saved_and_loaded_goes_on_with_the_same_bits(name: str) -> None:
     saved["state"] = {
         str(number): state for number, state in saved["state"].items()
     }  # as a text format has them
-    again.load_state_dict(saved)
+    with pytest.warns(UserWarning, match=r"load_state_dict\] lr is 0.01 as saved, not 7.0; set it again"):
+        again.load_state_dict(saved)
     assert again.param_groups[0]["lr"] == 0.01
     train(other, again, 5, seed=1)
     for a, b in zip(model.parameters(), other.parameters()):
@@ -326,3 +331,78 @@ def test_what_is_no_option_is_no_attribute() -> None:
     with pytest.raises(AttributeError, match="'SGD' object has no attribute 'rate'"):
         optimizer.rate
     assert copy.deepcopy(optimizer).lr == optimizer.lr
+
+
+# States of other optimisers, and of the caller's arrays
+
+
+@pytest.mark.parametrize(
+    ("of", "into", "named"),
+    [*((a, b, True) for a in EVERY for b in EVERY), *((a, b, False) for a in EVERY[:5] for b in EVERY[:5])],
+)
+def test_the_state_of_another_optimiser_is_refused(of: str, into: str, named: bool) -> None:
+    model = net()
+    optimizer = getattr(optim, of)(model.parameters(), lr=0.01)
+    train(model, optimizer, 2)
+    saved = optimizer.state_dict()
+    if not named:  # as PyTorch has it
+        del saved["optimizer"]
+    other = getattr(optim, into)(model.parameters(), lr=0.01)
+    if of == into:
+        other.load_state_dict(saved)
+        return
+    before = other.state_dict()
+    with pytest.raises(ValueError, match=rf"^\[{into}.load_state_dict\] .*(of {of}|another optimiser)"):
+        other.load_state_dict(saved)
+    assert other.state_dict() == before
+
+
+def test_a_state_without_what_the_rule_needs_is_refused() -> None:
+    model = net()
+    optimizer = optim.Adam(model.parameters())
+    train(model, optimizer, 1)
+    saved = optimizer.state_dict()
+    del saved["state"][0]["exp_avg_sq"]
+    with pytest.raises(ValueError, match=r"state\[0\] is of another optimiser: it has no exp_avg_sq"):
+        optimizer.load_state_dict(saved)
+
+
+def test_a_subclass_takes_the_state_of_its_base() -> None:
+    class Mine(optim.AdamW):
+        pass
+
+    model = net()
+    saved = optim.AdamW(model.parameters()).state_dict()
+    Mine(model.parameters()).load_state_dict(saved)
+
+
+def test_a_rate_that_a_schedule_moved_is_not_told_of() -> None:
+    def make(lr: float) -> tuple[Any, Any]:
+        optimizer = optim.SGD(net().parameters(), lr=lr)
+        return optimizer, optim.StepLR(optimizer, 1)
+
+    optimizer, schedule = make(0.5)
+    schedule.step()
+    again, _ = make(0.5)
+    again.load_state_dict(optimizer.state_dict())
+    assert again.lr == 0.05
+    other, _ = make(0.25)
+    with pytest.warns(UserWarning, match=r"lr is 0.5 as saved, not 0.25"):
+        other.load_state_dict(optimizer.state_dict())
+
+
+def test_a_loaded_state_does_not_follow_the_arrays_of_the_caller() -> None:
+    model = net()
+    optimizer = optim.Adam(model.parameters())
+    train(model, optimizer, 1)
+    saved = optimizer.state_dict()
+    array = saved["state"][0]["exp_avg"].numpy().copy()
+    saved["state"][0]["exp_avg"] = array
+    optimizer.load_state_dict(saved)
+    array[:] = 7.0
+    assert not (optimizer.state[next(model.parameters())]["exp_avg"].numpy() == 7.0).any()
+    ema = optim.EMA(nn.ParameterDict({"w": [1.0]}))
+    weights = np.ones(1, np.float32)
+    ema.load_state_dict({"w": weights})
+    weights[:] = 7.0
+    assert ema.state_dict()["w"].tolist() == [1.0]

@@ -84,6 +84,63 @@ def lamb(p, g, s, t, lr=1e-3, betas=(0.9, 0.999), eps=1e-6, weight_decay=1e-2, m
     return p - lr * np.sqrt(np.sum(p**2)) / np.sqrt(np.sum(r**2)) * r
 
 
+def nadam(
+    p, g, s, t, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, momentum_decay=4e-3, decoupled_weight_decay=False, maximize=False
+):  # fmt: skip
+    g = -g if maximize else g
+    p, g = (p * (1 - lr * weight_decay), g) if decoupled_weight_decay else (p, g + weight_decay * p)
+    b1, b2 = betas
+    mu, after = (b1 * (1 - 0.5 * 0.96 ** (k * momentum_decay)) for k in (t, t + 1))
+    s["M"] = s.get("M", 1.0) * mu
+    s["m"] = b1 * s.get("m", 0) + (1 - b1) * g
+    s["s"] = b2 * s.get("s", 0) + (1 - b2) * g**2
+    root = np.sqrt(s["s"] / (1 - b2**t)) + eps
+    return p - lr * (1 - mu) / (1 - s["M"]) * g / root - lr * after / (1 - s["M"] * after) * s["m"] / root
+
+
+def radam(
+    p, g, s, t, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, decoupled_weight_decay=False, maximize=False
+):  # fmt: skip
+    g = -g if maximize else g
+    p, g = (p * (1 - lr * weight_decay), g) if decoupled_weight_decay else (p, g + weight_decay * p)
+    b1, b2 = betas
+    s["m"] = b1 * s.get("m", 0) + (1 - b1) * g
+    s["s"] = b2 * s.get("s", 0) + (1 - b2) * g**2
+    n = 2 / (1 - b2) - 1
+    k = n - 2 * t * b2**t / (1 - b2**t)
+    m = s["m"] / (1 - b1**t)
+    if k <= 5:
+        return p - lr * m
+    r = np.sqrt((k - 4) * (k - 2) * n / ((n - 4) * (n - 2) * k))
+    return p - lr * m * r * np.sqrt(1 - b2**t) / (np.sqrt(s["s"]) + eps)
+
+
+def adadelta(p, g, s, t, lr=1.0, rho=0.9, eps=1e-6, weight_decay=0.0, maximize=False):
+    g = (-g if maximize else g) + weight_decay * p
+    s["s"] = rho * s.get("s", 0) + (1 - rho) * g**2
+    u = g * np.sqrt(s.get("a", 0) + eps) / np.sqrt(s["s"] + eps)
+    s["a"] = rho * s.get("a", 0) + (1 - rho) * u**2
+    return p - lr * u
+
+
+def adafactor(
+    p, g, s, t, lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0, weight_decay=0.0, maximize=False
+):  # fmt: skip
+    g = -g if maximize else g
+    tiny = np.finfo(p.dtype).eps if eps[0] is None else eps[0]
+    kept = 1 - t**beta2_decay
+    length = max(eps[1], np.sqrt(np.mean(p**2))) * min(lr, 1 / np.sqrt(t))
+    p = p - lr * weight_decay * p
+    if p.ndim == 2:
+        s["r"] = kept * s.get("r", 0) + (1 - kept) * (g**2).mean(1)
+        s["c"] = kept * s.get("c", 0) + (1 - kept) * (g**2).mean(0)
+        v = np.outer(s["r"], s["c"]) / max(s["r"].mean(), tiny)
+    else:
+        v = s["v"] = kept * s.get("v", 0) + (1 - kept) * g**2
+    u = g / np.sqrt(np.maximum(v, tiny**2))
+    return p - length * u / max(1, np.sqrt(np.mean(u**2)) / d)
+
+
 BOTH = [False, True]
 TABLE = {
     "SGD": (sgd, functional.sgd, [
@@ -95,6 +152,10 @@ TABLE = {
     "RMSprop": (rmsprop, functional.rmsprop, options(alpha=[0.99, 0.5], weight_decay=[0.0, 0.1], momentum=[0.0, 0.9], centered=BOTH, maximize=BOTH)),
     "Adagrad": (adagrad, functional.adagrad, options(lr=[0.1], lr_decay=[0.0, 0.1], weight_decay=[0.0, 0.1], initial_accumulator_value=[0.0, 0.5], maximize=BOTH)),
     "Lion": (lion, functional.lion, options(lr=[0.01], betas=[(0.9, 0.99), (0.5, 0.6)], weight_decay=[0.0, 0.1], maximize=BOTH)),
+    "NAdam": (nadam, functional.nadam, options(lr=[0.01], betas=[(0.9, 0.999), (0.5, 0.9)], weight_decay=[0.0, 0.1], momentum_decay=[4e-3, 0.1], decoupled_weight_decay=BOTH, maximize=BOTH)),
+    "RAdam": (radam, functional.radam, options(lr=[0.01], betas=[(0.9, 0.999), (0.5, 0.9)], eps=[1e-8, 1e-3], weight_decay=[0.0, 0.1], decoupled_weight_decay=BOTH, maximize=BOTH)),
+    "Adadelta": (adadelta, functional.adadelta, options(lr=[1.0, 0.1], rho=[0.9, 0.5], eps=[1e-6, 1e-3], weight_decay=[0.0, 0.1], maximize=BOTH)),
+    "Adafactor": (adafactor, functional.adafactor, options(lr=[1e-2, 0.5], beta2_decay=[-0.8, -0.5], eps=[(None, 1e-3), (1e-8, 0.1)], d=[1.0, 2.0], weight_decay=[0.0, 0.1], maximize=BOTH)),
     "LAMB": (lamb, functional.lamb, options(lr=[0.01], weight_decay=[0.0, 0.1], maximize=BOTH)),
 }  # fmt: skip
 ROWS = [(name, chosen) for name, (_, _, table) in TABLE.items() for chosen in [{}, *table]]
@@ -189,3 +250,87 @@ REFUSED = [
 def test_refused(name: str, spoiled: dict[str, Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=rf"^\[{name}\].*{text}"):
         getattr(functional, name)(**({"param": X, "grad": X, "state": None} | spoiled))
+
+
+# Muon: matrices only, and a direction that is nearly orthogonal
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (3, 7), (7, 3), (1, 5), (5, 1)])
+@pytest.mark.parametrize("nesterov", BOTH)
+@pytest.mark.parametrize("adjust", [None, "original", "match_rms_adamw"])
+def test_muon(shape: tuple[int, int], nesterov: bool, adjust: str | None) -> None:
+    rng = np.random.default_rng(0)
+    p = rng.normal(size=shape)
+    w, state, average = et.tensor(p), None, np.zeros(shape)
+    for _ in range(10):
+        g = rng.normal(size=shape)
+        average = 0.95 * average + 0.05 * g
+        x = 0.05 * g + 0.95 * average if nesterov else average
+        # the same polynomial on the singular values alone
+        u, s, v = np.linalg.svd(x, full_matrices=False)
+        s = s / np.sqrt(np.sum(x**2))
+        for _ in range(5):
+            s = 3.4445 * s - 4.775 * s**3 + 2.0315 * s**5
+        rows, columns = shape
+        scale = 0.2 * np.sqrt(max(shape)) if adjust == "match_rms_adamw" else np.sqrt(max(1, rows / columns))
+        p = p * (1 - 0.02 * 0.1) - 0.02 * scale * (u * s) @ v
+        w, state = functional.muon(w, et.tensor(g), state, lr=0.02, nesterov=nesterov, adjust_lr_fn=adjust)
+    np.testing.assert_allclose(w.numpy(), p, rtol=1e-9, atol=1e-11)
+    assert w.shape == shape
+
+
+def test_muon_takes_matrices_only() -> None:
+    with pytest.raises(ValueError, match=r"^\[Muon\] params\[1\] must be a matrix, got shape \(2,\)"):
+        optim.Muon(et.nn.Linear(2, 2).parameters())
+    with pytest.raises(ValueError, match=r"^\[Muon\] parameters must be matrices, got shape \(3,\)"):
+        functional.muon(et.ones(3), et.ones(3))
+    w = et.nn.Parameter(et.zeros((3, 2)))
+    optimizer = optim.Muon([w])
+    w.sum().backward()
+    optimizer.step()
+    again = optim.Muon([w])
+    again.load_state_dict(optimizer.state_dict())
+    assert again.state[w]["momentum_buffer"].tolist() == optimizer.state[w]["momentum_buffer"].tolist()
+
+
+def test_adafactor_of_many_axes_and_nothing() -> None:
+    """The last two axes are the matrix; the others count matrices."""
+    rng = np.random.default_rng(0)
+    p, g = rng.normal(size=(2, 4, 3)), rng.normal(size=(2, 4, 3))
+    whole, state = functional.adafactor(et.tensor(p), et.tensor(g), None)
+    assert state["row_var"].shape == (2, 4, 1)
+    assert state["col_var"].shape == (2, 1, 3)
+    spread = np.stack([np.outer((x**2).mean(1), (x**2).mean(0)) / (x**2).mean() for x in g])
+    u = g / np.sqrt(spread)
+    expected = p - np.sqrt(np.mean(p**2)) * 0.01 * u / max(1, np.sqrt(np.mean(u**2)))
+    np.testing.assert_allclose(whole.numpy(), expected, rtol=1e-12)
+    empty, state = functional.adafactor(et.zeros((0, 3)), et.zeros((0, 3)), None)
+    assert empty.shape == (0, 3)
+    assert state["col_var"].tolist() == [[0.0] * 3]
+
+
+def test_adafactor_of_small_gradients() -> None:
+    """Squares far below the resolution of the dtype still scale the step; only its square is the smallest divisor."""
+    g = np.array([1e-12, -1e-12])
+    small, _ = functional.adafactor(et.tensor([1.0, 1.0], et.float64), et.tensor(g), None)
+    np.testing.assert_allclose(small.numpy(), [0.99, 1.01], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: functional.adafactor(X, X, eps=1e-3), TypeError, r"\[adafactor\] eps must be a pair"),
+        (lambda: functional.adafactor(X, X, d=0.5), ValueError, r"\[adafactor\] d must be at least 1"),
+        (lambda: functional.adafactor(X, X, beta2_decay=0.5), ValueError, r"\[adafactor\] beta2_decay must not be above 0"),
+        (lambda: functional.adam(X, X, eps=(1e-3, 1e-3)), TypeError, r"\[adam\] eps"),
+        (lambda: functional.adadelta(X, X, rho=1.0), ValueError, r"\[adadelta\] rho must lie in \[0, 1\)"),
+        (lambda: functional.nadam(X, X, momentum_decay=-1), ValueError, r"\[nadam\] momentum_decay"),
+        (lambda: functional.muon(et.ones((2, 2)), et.ones((2, 2)), ns_steps=0), ValueError, r"\[muon\] ns_steps"),
+        (lambda: functional.muon(et.ones((2, 2)), et.ones((2, 2)), ns_coefficients=(1, 2)), TypeError, r"\[muon\] ns_coefficients"),
+        (lambda: functional.muon(et.ones((2, 2)), et.ones((2, 2)), adjust_lr_fn="x"), ValueError, r"\[muon\] adjust_lr_fn"),
+        (lambda: functional.adafactor(et.ones((2, 2)), et.ones((2, 2)), {"step": 1, "row_var": et.ones((2, 2)), "col_var": et.ones((1, 2))}), ValueError, r"\[adafactor\] state\['row_var'\] has shape \(2, 2\) but the parameter has \(2, 2\), which needs \(2, 1\)"),
+    ],
+)  # fmt: skip
+def test_adaptive_rules_refuse(call: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=rf"^{text}"):
+        call()

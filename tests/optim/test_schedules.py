@@ -63,6 +63,16 @@ def nested(o: optim.Optimizer) -> optim.LRScheduler:
     return optim.SequentialLR(o, [optim.ExponentialLR(o, 0.9), inner], [30])
 
 
+def restarted(base: float, t: int) -> float:
+    """Periods of 5, 10, 20, ... steps."""
+    begin = next(b for b, end in ((0, 5), (5, 15), (15, 35), (35, 75), (75, 155)) if t < end)
+    return cosine(base, 0.001, (t - begin) / (begin + 5))
+
+
+def triangle(t: int, up: int, down: int) -> float:
+    return float(np.interp(t % (up + down), [0, up, up + down], [0, 1, 0]))
+
+
 SCHEDULES: dict[str, tuple[Callable[[optim.Optimizer], optim.LRScheduler], Rate]] = {
     "StepLR": (lambda o: optim.StepLR(o, 7, 0.7), lambda b, t: b * 0.7 ** (t // 7)),
     "MultiStepLR": (lambda o: optim.MultiStepLR(o, [3, 30, 30, 60], 0.3), lambda b, t: b * 0.3 ** sum(t >= m for m in [3, 30, 30, 60])),
@@ -76,6 +86,14 @@ SCHEDULES: dict[str, tuple[Callable[[optim.Optimizer], optim.LRScheduler], Rate]
     "OneCycleLR in three phases": (lambda o: optim.OneCycleLR(o, BASES, epochs=1, steps_per_epoch=101, anneal_strategy="linear", three_phase=True), three_phases),
     "SequentialLR": (sequence, warm_then_cosine),
     "SequentialLR of one": (nested, lambda b, t: b * 0.9**t if t < 30 else b * 0.5 if t < 50 else b * 0.5 ** ((t - 50) // 10)),
+    "PolynomialLR": (lambda o: optim.PolynomialLR(o, 40, 2.5), lambda b, t: b * (1 - min(t, 40) / 40) ** 2.5),
+    "CosineAnnealingWarmRestarts": (lambda o: optim.CosineAnnealingWarmRestarts(o, 5, 2, 0.001), restarted),
+    "CosineAnnealingWarmRestarts of one length": (lambda o: optim.CosineAnnealingWarmRestarts(o, 7), lambda b, t: cosine(b, 0, t % 7 / 7)),
+    "CyclicLR": (lambda o: optim.CyclicLR(o, 0.01, BASES, 5), lambda b, t: 0.01 + (b - 0.01) * triangle(t, 5, 5)),
+    "CyclicLR of falling peaks": (lambda o: optim.CyclicLR(o, 0.01, BASES, 4, 7, "triangular2"), lambda b, t: 0.01 + (b - 0.01) * triangle(t, 4, 7) / 2 ** (t // 11)),
+    "CyclicLR of fading peaks": (lambda o: optim.CyclicLR(o, 0.01, BASES, 4, mode="exp_range", gamma=0.97), lambda b, t: 0.01 + (b - 0.01) * triangle(t, 4, 4) * 0.97**t),
+    "CyclicLR by cycle": (lambda o: optim.CyclicLR(o, 0.01, BASES, 4, scale_fn=lambda c: 1 / c), lambda b, t: 0.01 + (b - 0.01) * triangle(t, 4, 4) / (1 + t // 8)),
+    "CyclicLR by step": (lambda o: optim.CyclicLR(o, 0.01, BASES, 4, scale_fn=lambda t: 0.9**t, scale_mode="iterations", cycle_momentum=False), lambda b, t: 0.01 + (b - 0.01) * triangle(t, 4, 4) * 0.9**t),
     "WarmupScheduler": (lambda o: optim.WarmupScheduler(o, 8), lambda b, t: b * min(t + 1, 8) / 8),
     "WarmupScheduler and cosine": (
         lambda o: optim.WarmupScheduler(o, 8, after=optim.CosineAnnealingLR(o, 40)),
@@ -232,3 +250,50 @@ REFUSED = [
 def test_refused(call: Callable[[], Any], error: type[Exception], name: str) -> None:
     with pytest.raises(error, match=rf"^\[{name}\]"):
         call()
+
+
+# Cycles and restarts
+
+
+@pytest.mark.parametrize("name", ["SGD", "NAdam"])
+def test_cycles_move_the_momentum_the_other_way(name: str) -> None:
+    o = optimizer(name)
+    schedule = optim.CyclicLR(o, 0.01, 0.1, 4, 8, base_momentum=0.7, max_momentum=[0.9, 0.95])
+    for t in range(30):
+        for group, high in zip(o.param_groups, [0.9, 0.95]):
+            found = group["betas"][0] if name == "NAdam" else group["momentum"]
+            assert found == pytest.approx(high - (high - 0.7) * triangle(t, 4, 8), rel=1e-12)
+        schedule.step()
+
+
+def test_restarts_between_steps() -> None:
+    o = optimizer()
+    schedule = optim.CosineAnnealingWarmRestarts(o, 4, 2)
+    for position in (0.5, 3.75, 4.0, 6.5, 11.999, 12.0, 13.5):
+        schedule.step(position)
+        begin, length = (0, 4) if position < 4 else (4, 8) if position < 12 else (12, 16)
+        expected = [cosine(b, 0, (position - begin) / length) for b in BASES]
+        np.testing.assert_allclose(schedule.get_last_lr(), expected, rtol=1e-12)
+    again = optim.CosineAnnealingWarmRestarts(optimizer(), 4, 2)
+    again.load_state_dict(json.loads(json.dumps(schedule.state_dict())))
+    schedule.step()
+    again.step()
+    assert schedule.get_last_lr() == again.get_last_lr()
+    assert schedule.last_epoch == 14
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda o: optim.PolynomialLR(o, 0), ValueError, "total_iters"), (lambda o: optim.PolynomialLR(o, 5, -1), ValueError, "power"),
+        (lambda o: optim.CosineAnnealingWarmRestarts(o, 0), ValueError, "T_0"), (lambda o: optim.CosineAnnealingWarmRestarts(o, 1, 1.5), TypeError, "T_mult"),
+        (lambda o: optim.CosineAnnealingWarmRestarts(o, 3).step(-1), ValueError, "epoch"),
+        (lambda o: optim.CyclicLR(o, 0.1, 1.0, 0), ValueError, "step_size_up"), (lambda o: optim.CyclicLR(o, [0.1], 1.0, 3), ValueError, "base_lr has 1 values but the optimiser has 2"),
+        (lambda o: optim.CyclicLR(o, 0.1, 1.0, 3, mode="square"), ValueError, "mode"), (lambda o: optim.CyclicLR(o, 0.1, 1.0, 3, scale_fn=3), TypeError, "scale_fn"),
+        (lambda o: optim.CyclicLR(o, 0.1, 1.0, 3, scale_mode="x"), ValueError, "scale_mode"),
+        (lambda o: optim.CyclicLR(optimizer("Adagrad"), 0.1, 1.0), ValueError, "Adagrad has neither momentum nor betas"),
+    ],
+)  # fmt: skip
+def test_cycles_refuse(call: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=rf"^\[(PolynomialLR|CosineAnnealingWarmRestarts|CyclicLR)\] .*{text}"):
+        call(optimizer())

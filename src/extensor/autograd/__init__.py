@@ -6,10 +6,13 @@ from .anomaly import detect_anomaly
 from .checkpoint import checkpoint, checkpoint_sequential
 from .drawing import draw_graph
 from .explain import explain
+from .forward_mode import jvp, linearize
+from .jacobians import hessian, jacfwd, jacobian, jacrev
+from .profiler import profile
 from .source import backward_source
-from .transforms import grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+from .transforms import grad, hvp, value_and_grad, vjp
 
 __all__ = [
     "backward_source", "checkpoint", "checkpoint_sequential", "detect_anomaly", "differentiable", "draw_graph",
-    "explain", "grad", "hessian", "hvp", "jacobian", "jvp", "no_grad", "value_and_grad", "vjp",
+    "explain", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "linearize", "no_grad", "profile", "value_and_grad", "vjp",
 ]  # fmt: skip

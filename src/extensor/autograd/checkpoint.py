@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import describe
 from ..graph import Branch, Node, is_recording, next_sequence, set_recording
-from ..ops._generators import restored, watched
+from ..ops._generators import Tape, replayed, taped
 from ..tensor import ExTensor
 from .engine import backpropagate, outside
 from .trees import leaves, map_leaves
@@ -19,8 +19,9 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
     """``fn`` with its activations recomputed in the backward pass instead of kept.
 
     The results have the same bits, and so have the gradients, unless a tensor is used both inside and outside of ``fn``: its
-    gradients are then added up in another order. Random draws of ``fn`` are repeated exactly. ``fn`` must compute the
-    same thing when it is called again: it must not depend on anything that changes in between.
+    gradients are then added up in another order. Random draws of ``fn`` are repeated exactly, also where several
+    threads share a generator, and the buffers of modules (running statistics) are updated once. ``fn`` must compute the
+    same thing when it is called again: it must not depend on anything else that changes in between.
 
     Args:
         fn: a function of tensors (or structures of them) that returns tensors; it may use other tensors that require
@@ -40,12 +41,12 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
         if not is_recording():
             return fn(*args, **kwargs)
         since = next_sequence()
-        with watched() as draws:
+        with taped() as tape:
             result = fn(*args, **kwargs)
         outputs = [t for t in leaves(result) if t.requires_grad]
         if not outputs:
             return result
-        part = _Part(fn, args, kwargs, draws, outside(outputs, since))
+        part = _Part(fn, args, kwargs, tape, outside(outputs, since))
         node = Node(part, tuple(part.edges), ())
         node.outputs = [(t.shape, t.dtype) for t in outputs]
         branches = iter(Branch(node, i) for i in range(len(outputs)))
@@ -61,23 +62,23 @@ class _Part:
 
     __name__ = "checkpoint"
     is_custom = False
+    takes_none = False
     output_positions = ()
 
-    def __init__(self, fn: Callable[..., Any], args: Any, kwargs: Any, draws: Any, edges: list[Any]) -> None:
+    def __init__(self, fn: Callable[..., Any], args: Any, kwargs: Any, tape: Tape, edges: list[Any]) -> None:
         self.fn = fn
         self.args = args
         self.kwargs = kwargs
-        self.draws = draws
+        self.tape = tape
         self.edges = edges
-        self.rule = self
-        self.backward = self
+        self.rule = self.backward = self
 
     def gradients(
         self, grad_output: Sequence[ExTensor], saved: Any, options: Any, needs: Any = None
     ) -> list[Any]:
         """One gradient per edge; recorded if the walk that asks is."""
         create = is_recording()
-        with set_recording(True), restored(self.draws):
+        with set_recording(True), replayed(self.tape):
             result = self.fn(*self.args, **self.kwargs)
         outputs = [t for t in leaves(result) if t.requires_grad]
         if [(t.shape, t.dtype) for t in outputs] != [(g.shape, g.dtype) for g in grad_output]:

@@ -22,6 +22,7 @@ from ..graph import Branch, Node, exchange_recording
 from ..ops.arithmetic import add
 from ..ops.casting import astype
 from ..tensor import ExTensor
+from .retained import retained, waiting_at
 
 try:
     from .._native import set_walk_helpers, walk_back
@@ -51,7 +52,8 @@ def backpropagate(
     """
     before = exchange_recording(create_graph)
     try:
-        if walk_back is not None and walks.kind is Walk and not create_graph:
+        watched = walks.kind is not Walk or (targets is None and bool(retained))
+        if walk_back is not None and not (watched or create_graph):
             wanted = None if targets is None else list(targets)
             return walk_back(list(outputs), list(grad_outputs), wanted, retain_graph)
         walk = walks.kind(targets, retain_graph, create_graph)
@@ -62,10 +64,14 @@ def backpropagate(
         if targets is not None:
             return [walk.rounded(id(target), walk.found.get(id(target))) for target in targets]
         for leaf, grad in walk.leaves.values():
-            leaf._grad = grad if leaf._grad is None else _widened(leaf._grad) + _widened(grad)
+            _accumulate(leaf, grad)
         return []
     finally:
         exchange_recording(before)
+
+
+def _accumulate(leaf: ExTensor, grad: ExTensor) -> None:
+    leaf._grad = grad if leaf._grad is None else _widened(leaf._grad) + _widened(grad)
 
 
 def _widened(grad: ExTensor) -> ExTensor:
@@ -137,6 +143,9 @@ class Walk:
             grad = pending.pop(node)
             if self.halves:
                 grad = self.rounded(node, grad)
+            if retained and targets is None and node in retained:
+                for waiting in waiting_at(node):
+                    _accumulate(waiting, grad)
             if targets is not None and id(node) in targets:
                 self.found[id(node)] = grad
                 continue

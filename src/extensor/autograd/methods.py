@@ -1,9 +1,10 @@
-"""``backward()`` on tensors."""
+"""``backward()`` and ``retain_grad()`` on tensors."""
 
 from __future__ import annotations
 
 from ..tensor import ExTensor
 from .engine import backpropagate, check_grad_output
+from .retained import retain_grad
 
 
 def backward(
@@ -30,4 +31,5 @@ def backward(
     backpropagate([self], [start], retain_graph=retain_graph or create_graph, create_graph=create_graph)
 
 
+ExTensor.retain_grad = retain_grad  # type: ignore[method-assign]
 ExTensor.backward = backward  # type: ignore[method-assign]

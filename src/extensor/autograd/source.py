@@ -11,15 +11,18 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from types import CodeType
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..dtypes import FLOATING
 from ..errors import describe
 from ..graph import Branch, Node, Op, exchange_observer, is_our_file, observe
 from ..tensor import ExTensor
 from .engine import Walk, backpropagate, backward_name, walks
-from .transforms import Sources, transforming
+from .inputs import Sources, transforming
+from .trees import kind_of
 
 __all__ = ["backward_source"]
 
@@ -36,7 +39,9 @@ def backward_source(fn: Callable[..., Any], *args: Any) -> str:
     Args:
         fn: a function of tensors that returns a tensor. Tensors it uses must come in through ``args`` (small constants
             are written out); loops and branches are written as they ran.
-        args: the arguments to run it with; tensors, or nested dicts, lists and tuples of them.
+        args: the arguments to run it with: tensors, nested dicts, lists and tuples of them, or a module, whose
+            gradient is a dict of its parameters' gradients. Labels, indices and other whole numbers have the gradient
+            None; a Python number or string is written into the text, which then refuses another one.
 
     Example:
         >>> import extensor as et
@@ -64,9 +69,9 @@ def backward_source(fn: Callable[..., Any], *args: Any) -> str:
         raise TypeError(f"[backward_source] fn must be a function, got {describe(fn)}")
     sources = Sources("backward_source", args)
     parameters = _parameter_names(fn, len(args))
-    writer = _Writer(parameters)
-    for name, tree in zip(parameters, sources.trees):
-        writer.name_arguments(name, tree)
+    writer = _Writer(fn, parameters)
+    for name, given, tree in zip(parameters, args, sources.trees):
+        writer.name_arguments(name, given, tree)
     with transforming(), observe(writer.call):
         output = fn(*sources.trees)
     if not isinstance(output, ExTensor):
@@ -82,7 +87,7 @@ def backward_source(fn: Callable[..., Any], *args: Any) -> str:
     finally:
         walks.kind = before
     gradients = iter(writer.gradient_or_zeros(g, t) for g, t in zip(found, sources.tensors))
-    returns = [_structure(tree, gradients) for tree in sources.trees]
+    returns = [_structure(tree, gradients) for tree in sources.values]
     return writer.text(writer.names[id(output)], returns)
 
 
@@ -103,20 +108,20 @@ def _parameter_names(fn: Callable[..., Any], count: int) -> list[str]:
 def _structure(tree: Any, gradients: Iterator[str]) -> str:
     """The expression that puts gradients in the place of the tensors of an argument."""
     if isinstance(tree, ExTensor):
-        return next(gradients)
+        return next(gradients) if tree.dtype in FLOATING else "None"
     if isinstance(tree, dict):
         return "{" + ", ".join(f"{k!r}: {_structure(v, gradients)}" for k, v in tree.items()) + "}"
     if isinstance(tree, (list, tuple)):
         inner = ", ".join(_structure(v, gradients) for v in tree)
         return f"[{inner}]" if isinstance(tree, list) else f"({inner},)"
-    return repr(tree)
+    return "None" if isinstance(tree, (int, np.integer, np.bool_)) else repr(tree)
 
 
 class _Step:
     """One call of the forward."""
 
     def __init__(
-        self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, place: Any
+        self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, place: _Place | None
     ) -> None:
         self.op = op
         self.args = args
@@ -131,33 +136,57 @@ class _Step:
 class _Writer:
     """Collects the calls of the forward, names their results, and writes the lines."""
 
-    def __init__(self, parameters: list[str]) -> None:
+    def __init__(self, fn: Callable[..., Any], parameters: list[str]) -> None:
+        self.code: CodeType | None = getattr(inspect.unwrap(fn), "__code__", None)
         self.parameters = parameters
         self.steps: list[_Step] = []
         self.names: dict[int, str] = {}  # of tensors
+        self.array_names: dict[int, str] = {}  # of their memory: x.detach() is written as x
         self.node_names: dict[int, str] = {}  # of nodes and branches: the variable of their output
         self.node_steps: dict[int, _Step] = {}
         self.grad_names: dict[int, str] = {}  # of gradients
         self.kept: list[Any] = []  # keeps the ids above valid
         self.used = {*parameters, "grad_output", "backward"}
         self.functions: set[str] = set()
+        self.prologue: list[str] = []  # arguments made ready
         self.forward: list[tuple[list[str], str]] = []
         self.backward: list[str] = []
 
-    def name_arguments(self, name: str, tree: Any) -> None:
-        """Expressions for the tensors inside an argument: ``params["w"]``."""
-        if isinstance(tree, ExTensor):
+    def name_arguments(self, name: str, given: Any, tree: Any) -> None:
+        """Expressions for the tensors inside an argument: ``params["w"]``.
+
+        ``given`` is the argument as the caller has it, ``tree`` as the function sees it.
+        """
+        kind = kind_of(given)
+        if kind is not None:
+            state = self._fresh(f"{_identifier(name)}_state", None)
+            self.prologue.append(f"{state} = {name}.state_dict()")
+            for key, value in {**kind.constants(tree), **kind.tensors(tree)}.items():
+                self._name(value, f"{state}[{key!r}]")
+        elif isinstance(tree, ExTensor):
+            if not isinstance(given, ExTensor) or given.requires_grad:
+                made = name if name.isidentifier() else self._fresh(_identifier(name), None)
+                call = "{}.detach()" if isinstance(given, ExTensor) else self._function("asarray") + "({})"
+                self.prologue.append(f"{made} = {call.format(name)}")
+                name = made
             self._name(tree, name)
         elif isinstance(tree, dict):
             for key, value in tree.items():
-                self.name_arguments(f"{name}[{key!r}]", value)
+                self.name_arguments(f"{name}[{key!r}]", given[key], value)
         elif isinstance(tree, (list, tuple)):
             for i, value in enumerate(tree):
-                self.name_arguments(f"{name}[{i}]", value)
+                self.name_arguments(f"{name}[{i}]", given[i], value)
+        elif tree is None or isinstance(tree, (int, np.integer, np.bool_, str)):
+            literal = self.expression(tree)
+            message = f"this backward was written for {name} = {literal}"
+            test = "is" if tree is None or isinstance(tree, bool) else "=="
+            self.prologue.append(f"if not {name} {test} {literal}:")
+            self.prologue.append(f"    raise ValueError({message!r})")
 
     def _name(self, tensor: ExTensor, name: str) -> None:
         self.kept.append(tensor)
         self.names[id(tensor)] = name
+        self.array_names.setdefault(id(tensor._array), name)
         if tensor._node is not None:
             self.node_names[id(tensor._node)] = name
 
@@ -185,7 +214,8 @@ class _Writer:
             after = self.steps[i + 1] if i + 1 < len(self.steps) else None
             for k, output in enumerate(step.outputs):
                 name = self._fresh(
-                    _assigned_name(step, after) or f"{step.op.__name__}_1", k if step.several else None
+                    _assigned_name(step, after, self.code) or f"{step.op.__name__}_1",
+                    k if step.several else None,
                 )
                 step.variables.append(name)
                 if isinstance(output, ExTensor) and not self.names.get(id(output)):
@@ -216,7 +246,7 @@ class _Writer:
     def expression(self, value: Any) -> str:
         """A value as it stands in the text: a variable, or a literal."""
         if isinstance(value, ExTensor):
-            name = self.names.get(id(value))
+            name = self.names.get(id(value)) or self.array_names.get(id(value._array))
             return name or self._literal(value.numpy())
         if isinstance(value, np.ndarray):
             return self._literal(value)
@@ -235,6 +265,11 @@ class _Writer:
             return repr(value.item())
         if isinstance(value, float) and not np.isfinite(value):
             return f'float("{value}")'
+        if isinstance(value, np.random.Generator):
+            raise ValueError(
+                "[backward_source] fn draws from a random generator, which cannot be written down; "
+                "call model.eval(), or pass a seed"
+            )
         return repr(value)
 
     def _literal(self, array: np.ndarray) -> str:
@@ -251,6 +286,8 @@ class _Writer:
         self, node: Node, grad: Any, needs: tuple[bool, ...] | None, edges: Any, grads: list[Any]
     ) -> None:
         """Write the line of one backward call and name the gradients it returns."""
+        for edge in (node, *(e for e in edges if e is not None)):
+            self._check_known(edge)
         step = self.node_steps[id(node)]
         rule = node.op.rule
         bound = rule.bind(step.args, step.kwargs)
@@ -282,6 +319,14 @@ class _Writer:
         self.backward.append(f"{left} = {name}({', '.join(arguments)})  # {', '.join(shapes[: len(lefts)])}")
         if mirror != "_":
             self.backward.append(f"{mirror} = -{lefts[0]}")
+
+    def _check_known(self, edge: Any) -> None:
+        node = edge.node if type(edge) is Branch else edge
+        if id(node) not in self.node_steps and id(edge) not in self.node_names:
+            raise ValueError(
+                f"[backward_source] the gradient of {node.op.__name__} is no call of a public function; "
+                "write the function down without checkpoints and backward hooks"
+            )
 
     def _incoming(self, grad: Any, step: _Step) -> str:
         if isinstance(grad, ExTensor):
@@ -344,7 +389,8 @@ class _Writer:
             "if grad_output is None:", f"    grad_output = ones_like({output})", *self.backward,
             f"return {', '.join(returns)}" + ("," if len(returns) == 1 else ""),
         ]  # fmt: skip
-        body = "\n".join(f"    {line}".rstrip() for line in [*reversed(forward), "", *backward])
+        lines = [*self.prologue, *reversed(forward), "", *backward]
+        body = "\n".join(f"    {line}".rstrip() for line in lines)
         functions = sorted(f for f in self.functions if re.search(rf"\b{f}\(", body))
         imports = f"from extensor import {', '.join(functions)}"
         if len(imports) > 100:
@@ -383,24 +429,43 @@ def _identifier(expression: str) -> str:
     return re.sub(r"\W+", "_", expression).strip("_")
 
 
-def _place() -> tuple[str, int, int] | None:
-    """File, line and instruction of the user's code that called the op."""
-    frame = sys._getframe(2)
+class _Place(NamedTuple):
+    """Where the user's code called an op."""
+
+    file: str
+    line: int
+    instruction: int
+    code: CodeType
+    callee: Any  # the frame of ours that the user's code called: of a module, or of the op itself
+
+
+def _place() -> _Place | None:
+    frame, callee = sys._getframe(2), None
     while frame is not None and is_our_file(frame.f_code.co_filename):
-        frame = frame.f_back  # type: ignore[assignment]
-    return (frame.f_code.co_filename, frame.f_lineno, frame.f_lasti) if frame else None
+        frame, callee = frame.f_back, frame  # type: ignore[assignment]
+    if frame is None:
+        return None
+    return _Place(frame.f_code.co_filename, frame.f_lineno, frame.f_lasti, frame.f_code, callee)
 
 
-def _assigned_name(step: _Step, after: _Step | None) -> str | None:
-    """The variable the user's statement assigns, if this call is the last of the statement."""
-    if step.place is None:
+def _assigned_name(step: _Step, after: _Step | None, code: CodeType | None) -> str | None:
+    """The variable the user's statement assigns, if this call is the last of the statement.
+
+    A return statement assigns ``output`` in the function itself, whose ``code`` is given, and nothing in those it calls.
+    """
+    here, there = step.place, None if after is None else after.place
+    if (
+        here is None or here.code.co_name == "<lambda>"
+    ):  # a lambda stands inside a statement of another function
         return None
-    statement = _statement_at(*step.place[:2])
-    if statement is None:
+    statement = _statement_at(here.file, here.line)
+    if statement is None or (statement[0] == "output" and here.code is not code):
         return None
-    if after is not None and after.place is not None and after.place[0] == step.place[0]:
-        again = after.place[2] <= step.place[2]  # a loop has come round
-        if _statement_at(*after.place[:2]) == statement and not again:
+    if there is not None and there.code is here.code:
+        again = (
+            there.instruction <= here.instruction and there.callee is not here.callee
+        )  # a loop has come round
+        if _statement_at(there.file, there.line) == statement and not again:
             return None
     return statement[0]
 

@@ -22,6 +22,7 @@ from .reference.loss_regression import *  # noqa: F403
 from .reference.matrix import *  # noqa: F403
 from .reference.normalization import *  # noqa: F403
 from .reference.optim import *  # noqa: F403
+from .reference.optim_adaptive import *  # noqa: F403
 from .reference.pooling import *  # noqa: F403
 from .reference.recurrent_gru import *  # noqa: F403
 from .reference.recurrent_lstm import *  # noqa: F403

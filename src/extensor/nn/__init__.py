@@ -25,7 +25,7 @@ from .activation import (
     Tanh,
 )
 from .attention import MultiheadAttention, TransformerEncoderLayer
-from .containers import ModuleList, ParameterDict, Sequential
+from .containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from .convolution import Conv1d, Conv2d, ConvTranspose2d
 from .dropout import Dropout
 from .embedding import Embedding
@@ -49,10 +49,11 @@ from .normalization import BatchNorm1d, BatchNorm2d, GroupNorm, InstanceNorm2d, 
 from .parameter import Parameter
 from .pooling import AdaptiveAvgPool2d, AvgPool2d, MaxPool2d
 from .recurrent import GRU, LSTM, RNN
+from .stateless import functional_call
 from .summary import Summary
 
 __all__ = [
-    "Module", "ModuleList", "Parameter", "ParameterDict", "Sequential", "Summary", "seed",
+    "Module", "ModuleDict", "ModuleList", "Parameter", "ParameterDict", "ParameterList", "Sequential", "Summary", "functional_call", "seed",
     # layers
     "Linear", "Flatten", "Identity", "Conv1d", "Conv2d", "ConvTranspose2d", "MaxPool2d", "AvgPool2d",
     "AdaptiveAvgPool2d", "BatchNorm1d", "BatchNorm2d", "LayerNorm", "RMSNorm", "GroupNorm", "InstanceNorm2d", "Dropout",

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..errors import describe
+from ..tensor import ExTensor
 from .module import Module, flatten
 from .parameter import Parameter
 
-__all__ = ["ModuleList", "ParameterDict", "Sequential"]
+__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
 
 def _check_module(function: str, value: Any) -> Module:
@@ -57,6 +58,77 @@ class ModuleList(Module):
         return type(self)(self._items[index]) if isinstance(index, slice) else self._items[index]
 
 
+class ModuleDict(Module):
+    """Modules by name, in the order in which they were put in.
+
+    Example:
+        >>> from extensor import nn
+        >>> heads = nn.ModuleDict({"a": nn.Linear(2, 1, rng=0), "b": nn.ReLU()})
+        >>> list(heads), [name for name, _ in heads.named_parameters()]
+        (['a', 'b'], ['a.weight', 'a.bias'])
+    """
+
+    def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None) -> None:
+        self._named: dict[str, Module] = {}
+        self.update(modules or {})
+
+    def _members(self) -> Iterator[tuple[str, Any]]:
+        yield from self._named.items()
+        yield from _other_members(self, "_named")
+
+    def __getitem__(self, name: str) -> Module:
+        return self._named[name]
+
+    def __setitem__(self, name: str, module: Module) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"[ModuleDict] names must be strings, got {describe(name)}")
+        checked = _check_module("ModuleDict", module)
+        if name in self._named and self._named[name] is not module:
+            self._let_go(name, self._named[name])
+        self._named[name] = checked
+
+    def __delitem__(self, name: str) -> None:
+        self._let_go(name, self._named[name])
+        del self._named[name]
+
+    def __len__(self) -> int:
+        return len(self._named)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._named)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._named
+
+    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
+        """Put in several modules; those of the same names are replaced."""
+        for name, module in dict(modules).items():
+            self[name] = module
+
+    def pop(self, name: str) -> Module:
+        """Take a module out and return it."""
+        module = self[name]
+        del self[name]
+        return module
+
+    def clear(self) -> None:
+        """Take all modules out."""
+        for name in list(self):
+            del self[name]
+
+    def keys(self) -> Iterable[str]:
+        """The names."""
+        return self._named.keys()
+
+    def values(self) -> Iterable[Module]:
+        """The modules."""
+        return self._named.values()
+
+    def items(self) -> Iterable[tuple[str, Module]]:
+        """Names and modules."""
+        return self._named.items()
+
+
 class Sequential(Module):
     """Modules one after another: each gets what the one before it gave.
 
@@ -102,6 +174,61 @@ class Sequential(Module):
         return Sequential(*modules[index]) if isinstance(index, slice) else modules[index]
 
 
+class ParameterList(Module):
+    """Parameters in a list; they are named by their positions. A tensor put in becomes a parameter.
+
+    Example:
+        >>> import extensor as et
+        >>> held = et.nn.ParameterList([et.ones(2), et.zeros(3)])
+        >>> len(held), [name for name, _ in held.named_parameters()]
+        (2, ['0', '1'])
+    """
+
+    def __init__(self, parameters: Iterable[Any] = ()) -> None:
+        self._items: list[Parameter] = []
+        self.extend(parameters)
+
+    def _members(self) -> Iterator[tuple[str, Any]]:
+        yield from ((str(i), p) for i, p in enumerate(self._items))
+        yield from _other_members(self, "_items")
+
+    def append(self, parameter: Any) -> ParameterList:
+        """Add a parameter at the end."""
+        self._items.append(_as_parameter(parameter))
+        return self
+
+    def extend(self, parameters: Iterable[Any]) -> ParameterList:
+        """Add several at the end."""
+        if isinstance(parameters, ExTensor) or not isinstance(parameters, Iterable):
+            raise TypeError(f"[ParameterList] takes a list of parameters, got {describe(parameters)}")
+        for parameter in parameters:
+            self.append(parameter)
+        return self
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Parameter]:
+        return iter(self._items)
+
+    def __getitem__(self, index: Any) -> Any:
+        return ParameterList(self._items[index]) if isinstance(index, slice) else self._items[index]
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        """Set the value of a parameter; an ``nn.Parameter`` takes its place."""
+        before = self._items[index]
+        if not isinstance(value, Parameter):
+            self._set_value(str(index), before, value)
+            return
+        if value is not before:
+            self._let_go(str(index), before)
+        self._items[index] = value
+
+
+def _as_parameter(value: Any) -> Parameter:
+    return value if isinstance(value, Parameter) else Parameter(value)
+
+
 class ParameterDict(Module):
     """Parameters by name.
 
@@ -124,7 +251,13 @@ class ParameterDict(Module):
     def __setitem__(self, name: str, value: Any) -> None:
         if not isinstance(name, str):
             raise TypeError(f"[ParameterDict] names must be strings, got {describe(name)}")
-        self._named[name] = value if isinstance(value, Parameter) else Parameter(value)
+        before = self._named.get(name)
+        if before is not None and not isinstance(value, Parameter):
+            self._set_value(name, before, value)
+            return
+        if before is not None and value is not before:
+            self._let_go(name, before)
+        self._named[name] = _as_parameter(value)
 
     def __getitem__(self, name: str) -> Parameter:
         return self._named[name]

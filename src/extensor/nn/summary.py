@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from ..autograd.figures import readable_bytes
 from ..graph import no_grad
 from ..tensor import ExTensor
 from .parameter import Parameter
@@ -70,16 +71,6 @@ class Summary(NamedTuple):
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
-
-
-def readable_bytes(count: int) -> str:
-    """``2048`` as ``2.0 KB``."""
-    size = float(count)
-    for unit in ("B", "KB", "MB"):
-        if size < 1024:
-            return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} GB"
 
 
 def _tensors(value: Any) -> list[ExTensor]:

@@ -5,9 +5,12 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from .._habits import OPTIM as _OPTIM
 from .._habits import missing_from as _missing_from
 from . import functional
+from .adaptive import Adadelta, Adafactor, Muon, NAdam, RAdam
 from .averaging import EMA
 from .clipping import clip_grad_norm, clip_grad_value
+from .cycles import CosineAnnealingWarmRestarts, CyclicLR, PolynomialLR
 from .functional import sgd_step
+from .lbfgs import LBFGS
 from .one_cycle import OneCycleLR
 from .optimizer import Optimizer
 from .optimizers import LAMB, SGD, Adagrad, Adam, AdamW, Lion, RMSprop
@@ -26,9 +29,10 @@ from .sequences import SequentialLR, WarmupScheduler
 
 __all__ = [
     "functional", "sgd_step", "clip_grad_norm", "clip_grad_value",
-    "Optimizer", "SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Lion", "LAMB", "EMA",
+    "Optimizer", "SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Lion", "LAMB", "NAdam", "RAdam", "Adadelta",
+    "Adafactor", "Muon", "LBFGS", "EMA",
     "LRScheduler", "StepLR", "MultiStepLR", "ExponentialLR", "ConstantLR", "LinearLR", "LambdaLR", "CosineAnnealingLR",
-    "WarmupScheduler", "OneCycleLR", "ReduceLROnPlateau", "SequentialLR",
+    "PolynomialLR", "CosineAnnealingWarmRestarts", "CyclicLR", "WarmupScheduler", "OneCycleLR", "ReduceLROnPlateau", "SequentialLR",
 ]  # fmt: skip
 
 if not _TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .. import kernels
-from ..checks import as_bool, as_number
+from ..checks import as_bool, as_int, as_number
 from ..dtypes import HALF, float32
 from ..errors import describe
 from ..tensor import ExTensor
@@ -56,19 +56,89 @@ def _two_fractions(function: str, name: str, value: Any) -> tuple[float, float]:
     return fraction(function, f"{name}[0]", value[0]), fraction(function, f"{name}[1]", value[1])
 
 
+def _number_or_pair(function: str, name: str, value: Any) -> Any:
+    """A number that is not negative; of Adafactor two, the first of which may be None."""
+    if not function.lower().startswith("adafactor"):
+        return not_negative(function, name, value)
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise TypeError(
+            f"[{function}] {name} must be a pair of numbers, the first or None, got {describe(value)}"
+        )
+    first = None if value[0] is None else not_negative(function, f"{name}[0]", value[0])
+    return first, not_negative(function, f"{name}[1]", value[1])
+
+
+def _three_numbers(function: str, name: str, value: Any) -> tuple[float, ...]:
+    if not isinstance(value, (tuple, list)) or len(value) != 3:
+        raise TypeError(f"[{function}] {name} must be three numbers, got {describe(value)}")
+    return tuple(finite(function, f"{name}[{i}]", v) for i, v in enumerate(value))
+
+
+def _count(function: str, name: str, value: Any) -> int:
+    found = as_int(function, name, value)
+    if found < 1:
+        raise ValueError(f"[{function}] {name} must be at least 1, got {found}")
+    return found
+
+
+def _at_least_one(function: str, name: str, value: Any) -> float:
+    number = finite(function, name, value)
+    if number < 1:
+        raise ValueError(f"[{function}] {name} must be at least 1, got {number}")
+    return number
+
+
+def _decay(function: str, name: str, value: Any) -> float:
+    number = finite(function, name, value)
+    if number > 0:
+        raise ValueError(f"[{function}] {name} must not be above 0, got {number}")
+    return number
+
+
+def _adjustment(function: str, name: str, value: Any) -> str | None:
+    if value not in (None, "original", "match_rms_adamw"):
+        raise ValueError(
+            f"[{function}] {name} must be None, 'original' or 'match_rms_adamw', got {describe(value)}"
+        )
+    return None if value is None else str(value)
+
+
+def _count_or_none(function: str, name: str, value: Any) -> int | None:
+    return None if value is None else _count(function, name, value)
+
+
+def _line_search(function: str, name: str, value: Any) -> str | None:
+    if value not in (None, "strong_wolfe"):
+        raise ValueError(f"[{function}] {name} must be None or 'strong_wolfe', got {describe(value)}")
+    return None if value is None else str(value)
+
+
 _CHECKS: dict[str, Callable[[str, str, Any], Any]] = {
-    **dict.fromkeys(["lr", "eps", "weight_decay", "momentum", "lr_decay", "initial_accumulator_value"], not_negative),
+    **dict.fromkeys(["lr", "weight_decay", "momentum", "momentum_decay", "lr_decay", "initial_accumulator_value"], not_negative),
     **dict.fromkeys(["amsgrad", "centered", "decoupled_weight_decay", "maximize", "nesterov"], as_bool),
     "alpha": not_negative,
     "betas": _two_fractions,
     "dampening": finite,
+    "eps": _number_or_pair,
+    "rho": fraction,
+    "beta2_decay": _decay,
+    "d": _at_least_one,
+    "ns_coefficients": _three_numbers,
+    "ns_steps": _count,
+    "adjust_lr_fn": _adjustment,
+    "max_iter": _count,
+    "max_eval": _count_or_none,
+    "history_size": _count,
+    "tolerance_grad": not_negative,
+    "tolerance_change": not_negative,
+    "line_search_fn": _line_search,
 }  # fmt: skip
 
 
 def checked(function: str, options: dict[str, Any]) -> dict[str, Any]:
     """The options of a rule, each in its range."""
     found = {name: _CHECKS[name](function, name, value) for name, value in options.items()}
-    if found.get("nesterov") and (not found["momentum"] or found["dampening"]):
+    if found.get("nesterov") and "dampening" in found and (not found["momentum"] or found["dampening"]):
         raise ValueError(
             f"[{function}] nesterov needs a momentum above 0 and a dampening of 0, "
             f"got momentum {found['momentum']} and dampening {found['dampening']}"
@@ -79,31 +149,34 @@ def checked(function: str, options: dict[str, Any]) -> dict[str, Any]:
 # The states
 
 
-def _started(params: list[ExTensor], states: Sequence[State | None], fields: dict[str, float]) -> list[State]:
+def started(params: list[ExTensor], states: Sequence[State | None], fields: dict[str, float]) -> list[State]:
     """The states, those of parameters that have none filled with constants."""
     return [
-        state if state is not None else {"step": 0, **{name: _filled(p, value) for name, value in fields.items()}}
+        state if state is not None else {"step": 0, **{name: filled(p, value) for name, value in fields.items()}}
         for p, state in zip(params, states)
     ]  # fmt: skip
 
 
-def _filled(param: ExTensor, value: float) -> ExTensor:
+def filled(param: ExTensor, value: float) -> ExTensor:
+    """A constant of the shape of a parameter, at least float32."""
     dtype = float32 if param.dtype in HALF else param.dtype
     # zeros that are only read, and then replaced, take no memory
     return ExTensor(np.full(param.shape, value, dtype) if value else np.zeros(param.shape, dtype))
 
 
-def _column(states: list[State], name: str, wanted: bool = True) -> list[ExTensor] | None:
+def column(states: list[State], name: str, wanted: bool = True) -> list[ExTensor] | None:
+    """What the rule remembers under one name, for all parameters."""
     return [state[name] for state in states] if wanted else None
 
 
-def _rows(steps: list[int], **columns: list[ExTensor] | None) -> list[State]:
+def rows(steps: list[int], **columns: list[ExTensor] | None) -> list[State]:
     """The states after a step."""
     kept = {"step": steps, **{name: column for name, column in columns.items() if column is not None}}
     return [dict(zip(kept, row)) for row in zip(*kept.values())]
 
 
-def _next(states: list[State]) -> list[int]:
+def next_steps(states: list[State]) -> list[int]:
+    """The numbers of this step."""
     return [state["step"] + 1 for state in states]
 
 
@@ -129,13 +202,13 @@ def adam(
 ) -> Updated:  # fmt: skip
     """Adam, AMSGrad and AdamW."""
     fields = {"exp_avg": 0.0, "exp_avg_sq": 0.0} | ({"max_exp_avg_sq": 0.0} if amsgrad else {})
-    before = _started(params, states, fields)
-    steps = _next(before)
+    before = started(params, states, fields)
+    steps = next_steps(before)
     new, averages, squares, maxima = kernels.adam_step(
-        params, grads, _column(before, "exp_avg"), _column(before, "exp_avg_sq"),
-        _column(before, "max_exp_avg_sq", amsgrad), steps, lr, *betas, eps, weight_decay, decoupled_weight_decay, maximize,
+        params, grads, column(before, "exp_avg"), column(before, "exp_avg_sq"),
+        column(before, "max_exp_avg_sq", amsgrad), steps, lr, *betas, eps, weight_decay, decoupled_weight_decay, maximize,
     )  # fmt: skip
-    return new, _rows(steps, exp_avg=averages, exp_avg_sq=squares, max_exp_avg_sq=maxima)
+    return new, rows(steps, exp_avg=averages, exp_avg_sq=squares, max_exp_avg_sq=maxima)
 
 
 def rmsprop(
@@ -144,12 +217,12 @@ def rmsprop(
 ) -> Updated:  # fmt: skip
     """RMSprop, plain or centred."""
     fields = {"square_avg": 0.0} | ({"grad_avg": 0.0} if centered else {})
-    before = _started(params, states, fields | ({"momentum_buffer": 0.0} if momentum else {}))
+    before = started(params, states, fields | ({"momentum_buffer": 0.0} if momentum else {}))
     new, squares, averages, buffers = kernels.rmsprop_step(
-        params, grads, _column(before, "square_avg"), _column(before, "grad_avg", centered),
-        _column(before, "momentum_buffer", momentum > 0), lr, alpha, eps, weight_decay, momentum, maximize,
+        params, grads, column(before, "square_avg"), column(before, "grad_avg", centered),
+        column(before, "momentum_buffer", momentum > 0), lr, alpha, eps, weight_decay, momentum, maximize,
     )  # fmt: skip
-    return new, _rows(_next(before), square_avg=squares, grad_avg=averages, momentum_buffer=buffers)
+    return new, rows(next_steps(before), square_avg=squares, grad_avg=averages, momentum_buffer=buffers)
 
 
 def adagrad(
@@ -157,12 +230,12 @@ def adagrad(
     *, lr: float, lr_decay: float, weight_decay: float, initial_accumulator_value: float, eps: float, maximize: bool,
 ) -> Updated:  # fmt: skip
     """Adagrad."""
-    before = _started(params, states, {"sum": initial_accumulator_value})
-    steps = _next(before)
+    before = started(params, states, {"sum": initial_accumulator_value})
+    steps = next_steps(before)
     new, sums = kernels.adagrad_step(
-        params, grads, _column(before, "sum"), steps, lr, lr_decay, eps, weight_decay, maximize
+        params, grads, column(before, "sum"), steps, lr, lr_decay, eps, weight_decay, maximize
     )
-    return new, _rows(steps, sum=sums)
+    return new, rows(steps, sum=sums)
 
 
 def lion(
@@ -170,11 +243,11 @@ def lion(
     *, lr: float, betas: tuple[float, float], weight_decay: float, maximize: bool,
 ) -> Updated:  # fmt: skip
     """Lion."""
-    before = _started(params, states, {"exp_avg": 0.0})
+    before = started(params, states, {"exp_avg": 0.0})
     new, averages = kernels.lion_step(
-        params, grads, _column(before, "exp_avg"), lr, *betas, weight_decay, maximize
+        params, grads, column(before, "exp_avg"), lr, *betas, weight_decay, maximize
     )
-    return new, _rows(_next(before), exp_avg=averages)
+    return new, rows(next_steps(before), exp_avg=averages)
 
 
 def lamb(
@@ -182,10 +255,10 @@ def lamb(
     *, lr: float, betas: tuple[float, float], eps: float, weight_decay: float, maximize: bool,
 ) -> Updated:  # fmt: skip
     """LAMB."""
-    before = _started(params, states, {"exp_avg": 0.0, "exp_avg_sq": 0.0})
-    steps = _next(before)
+    before = started(params, states, {"exp_avg": 0.0, "exp_avg_sq": 0.0})
+    steps = next_steps(before)
     new, averages, squares = kernels.lamb_step(
-        params, grads, _column(before, "exp_avg"), _column(before, "exp_avg_sq"), steps,
+        params, grads, column(before, "exp_avg"), column(before, "exp_avg_sq"), steps,
         lr, *betas, eps, weight_decay, maximize,
     )  # fmt: skip
-    return new, _rows(steps, exp_avg=averages, exp_avg_sq=squares)
+    return new, rows(steps, exp_avg=averages, exp_avg_sq=squares)

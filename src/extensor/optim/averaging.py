@@ -10,7 +10,7 @@ from .. import kernels
 from ..dtypes import HALF, float32
 from ..errors import describe
 from ..nn.module import Module
-from ..tensor import ExTensor, asarray
+from ..tensor import ExTensor, tensor
 from ._rules import fraction
 
 __all__ = ["EMA"]
@@ -76,7 +76,9 @@ class EMA:
         if set(state) != set(own):
             differing = ", ".join(sorted(set(state) ^ set(own)))
             raise ValueError(f"[EMA.load_state_dict] state and model differ in {differing}")
-        values = {name: asarray(state[name]) for name in own}
+        values = {
+            name: state[name] if isinstance(state[name], ExTensor) else tensor(state[name]) for name in own
+        }
         for name, value in values.items():
             if value.shape != own[name].shape:
                 raise ValueError(

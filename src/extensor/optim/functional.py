@@ -10,56 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 from .. import kernels
-from ..checks import as_floating, as_number
-from ..errors import describe
 from ..tensor import ExTensor
 from . import _rules
-from ._rules import Rule, State, checked
+from ._rules import State
+from ._single import Step, one_step, pair
+from .functional_adaptive import adadelta, adafactor, muon, nadam, radam
 
-__all__ = ["adagrad", "adam", "adamw", "lamb", "lion", "rmsprop", "sgd", "sgd_step"]
-
-Step = tuple[ExTensor, State]
-
-
-def _pair(function: str, param: Any, grad: Any) -> tuple[ExTensor, ExTensor]:
-    param, grad = as_floating(function, "param", param), as_floating(function, "grad", grad)
-    if grad.shape != param.shape:
-        raise ValueError(f"[{function}] grad has shape {grad.shape} but param has shape {param.shape}")
-    return param, grad
-
-
-def check_state(function: str, param: ExTensor, state: Any, place: str = "state") -> State | None:
-    """A state that fits the parameter, or None."""
-    if state is None:
-        return None
-    if not isinstance(state, dict):
-        raise TypeError(
-            f"[{function}] {place} must be None or a dict from an earlier step, got {describe(state)}"
-        )
-    found: State = {}
-    for name, value in state.items():
-        if name == "step":
-            found[name] = int(as_number(function, f"{place}['step']", value))
-        else:
-            found[name] = as_floating(function, f"{place}[{name!r}]", value)
-            if found[name].shape != param.shape:
-                raise ValueError(
-                    f"[{function}] {place}[{name!r}] has shape {found[name].shape} but the parameter has {param.shape}"
-                )
-    return found
-
-
-def _one(function: str, rule: Rule, param: Any, grad: Any, state: Any, **options: Any) -> Step:
-    """The rule on a single parameter."""
-    param, grad = _pair(function, param, grad)
-    fitting = check_state(function, param, state)
-    try:
-        params, states = rule([param], [grad], [fitting], **checked(function, options))
-    except KeyError as missing:
-        raise ValueError(
-            f"[{function}] state has no {missing}; it comes from a step with other options; pass state=None"
-        ) from None
-    return ExTensor(params[0]._array, param.requires_grad), states[0]
+__all__ = [
+    "adadelta", "adafactor", "adagrad", "adam", "adamw", "lamb", "lion", "muon", "nadam", "radam", "rmsprop", "sgd", "sgd_step",
+]  # fmt: skip
 
 
 def sgd_step(param: ExTensor, grad: ExTensor, lr: Any) -> ExTensor:
@@ -78,7 +37,7 @@ def sgd_step(param: ExTensor, grad: ExTensor, lr: Any) -> ExTensor:
         >>> et.sgd_step(et.tensor([1.0, 2.0]), et.tensor([10.0, -10.0]), lr=0.25).tolist()
         [-1.5, 4.5]
     """
-    param, grad = _pair("sgd_step", param, grad)
+    param, grad = pair("sgd_step", param, grad)
     rate = _rules.not_negative("sgd_step", "lr", lr)
     (stepped,), _ = kernels.sgd_step([param], [grad], [None], rate, 0.0, 0.0, 0.0, False, False)
     return ExTensor(stepped._array, param.requires_grad)
@@ -112,7 +71,7 @@ def sgd(
         >>> w.tolist(), state["momentum_buffer"].tolist()
         ([-0.25], [3.0])
     """
-    return _one(
+    return one_step(
         "sgd", _rules.sgd, param, grad, state, lr=lr, momentum=momentum, dampening=dampening,
         weight_decay=weight_decay, nesterov=nesterov, maximize=maximize,
     )  # fmt: skip
@@ -146,7 +105,7 @@ def adam(
         >>> round(w.item(), 4), state["step"]
         (0.5, 1)
     """
-    return _one(
+    return one_step(
         "adam", _rules.adam, param, grad, state, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay,
         amsgrad=amsgrad, decoupled_weight_decay=False, maximize=maximize,
     )  # fmt: skip
@@ -167,7 +126,7 @@ def adamw(
         >>> w.tolist()
         [0.75]
     """
-    return _one(
+    return one_step(
         "adamw", _rules.adam, param, grad, state, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay,
         amsgrad=amsgrad, decoupled_weight_decay=True, maximize=maximize,
     )  # fmt: skip
@@ -200,7 +159,7 @@ def rmsprop(
         >>> round(w.item(), 4), state["square_avg"].tolist()
         (0.0, [4.0])
     """
-    return _one(
+    return one_step(
         "rmsprop", _rules.rmsprop, param, grad, state, lr=lr, alpha=alpha, eps=eps, weight_decay=weight_decay,
         momentum=momentum, centered=centered, maximize=maximize,
     )  # fmt: skip
@@ -231,7 +190,7 @@ def adagrad(
         >>> w.tolist(), state["sum"].tolist()
         ([0.5], [16.0])
     """
-    return _one(
+    return one_step(
         "adagrad", _rules.adagrad, param, grad, state, lr=lr, lr_decay=lr_decay, weight_decay=weight_decay,
         initial_accumulator_value=initial_accumulator_value, eps=eps, maximize=maximize,
     )  # fmt: skip
@@ -260,7 +219,7 @@ def lion(
         >>> w.tolist()
         [0.75, 1.25]
     """
-    return _one(
+    return one_step(
         "lion", _rules.lion, param, grad, state, lr=lr, betas=betas, weight_decay=weight_decay, maximize=maximize
     )  # fmt: skip
 
@@ -292,7 +251,7 @@ def lamb(
         >>> w.tolist()
         [2.5, 4.0]
     """
-    return _one(
+    return one_step(
         "lamb", _rules.lamb, param, grad, state, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay,
         maximize=maximize,
     )  # fmt: skip

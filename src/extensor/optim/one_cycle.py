@@ -8,6 +8,7 @@ from typing import Any, Literal
 from ..checks import as_bool
 from ..errors import describe
 from ._rules import finite, fraction, not_negative
+from .cycles import set_momentum
 from .optimizer import Optimizer
 from .scheduler import LRScheduler
 from .schedules import positive_int
@@ -127,10 +128,5 @@ class OneCycleLR(LRScheduler):
                 f"[OneCycleLR] step {self.last_epoch} of a cycle of {self.total_steps} steps; make total_steps larger"
             )
         if self._momenta:
-            options = self.optimizer.param_groups[group]
-            momentum = self._along(self._momenta)
-            if "betas" in options:
-                options["betas"] = (momentum, *options["betas"][1:])
-            else:
-                options["momentum"] = momentum
+            set_momentum(self.optimizer.param_groups[group], self._along(self._momenta))
         return self._along(self._rates[group])

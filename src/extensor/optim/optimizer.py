@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
+from time import perf_counter_ns
 from typing import Any, ClassVar
 
+from ..autograd.scopes import scopes
 from ..dtypes import HALF, float32
 from ..errors import describe
 from ..graph import no_grad, set_recording
 from ..nn.parameter import Parameter
-from ..tensor import ExTensor
+from ..tensor import ExTensor, tensor
 from ._rules import Rule, State, checked, not_negative
-from .functional import check_state
+from ._single import check_state
 
 __all__ = ["Optimizer"]
 
@@ -43,6 +46,9 @@ class Optimizer:
     """
 
     _rule: ClassVar[Rule]
+    _remembers: ClassVar[
+        tuple[frozenset[str], frozenset[str]]
+    ]  # what a state must have, and what it may have
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         name = type(self).__name__
@@ -116,13 +122,25 @@ class Optimizer:
             with set_recording(True):
                 loss = closure()
         for group in self.param_groups:
+            self._check_live(group["params"])
             self._step_group(**group)
         return loss
+
+    def _check_live(self, params: list[Parameter]) -> None:
+        """Notice a parameter that was replaced in its model: no gradient has come since, and none will."""
+        for p in params:
+            if p._left is not None and (p._grad is None or p._grad is p._left[1]):
+                raise RuntimeError(
+                    f"[{type(self).__name__}.step] the parameter of shape {p.shape} that was {p._left[0]} is no longer "
+                    "part of its model, and what replaced it is not trained; make the optimiser after changing the model"
+                )
 
     def _step_group(self, params: list[Parameter], lr: float, initial_lr: Any = None, **options: Any) -> None:
         moving = [p for p in params if p._grad is not None]
         if not moving:
             return
+        profile = scopes.profile
+        start = 0 if profile is None else perf_counter_ns()
         rate = not_negative(type(self).__name__, "lr", lr)
         grads: Any = [p.grad for p in moving]
         states = list(map(self.state.get, moving))
@@ -131,6 +149,8 @@ class Optimizer:
         for p, value in zip(moving, new):
             p.assign(value)
         self.state.update(zip(moving, after))
+        if profile is not None:
+            profile.add_step(f"{type(self).__name__}.step", start, moving)
 
     def zero_grad(self) -> None:
         """Forget the gradients of all parameters."""
@@ -142,6 +162,7 @@ class Optimizer:
         """What the optimiser remembers and its options, as plain dicts; parameters are numbered in order."""
         numbers = {id(p): i for i, p in enumerate(self._params())}
         return {
+            "optimizer": self._kind(),
             "state": {numbers[id(p)]: dict(state) for p, state in self.state.items()},
             "param_groups": [
                 {**group, "params": [numbers[id(p)] for p in group["params"]]} for group in self.param_groups
@@ -149,12 +170,17 @@ class Optimizer:
         }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Take over what :meth:`state_dict` gave. Nothing is changed unless everything fits."""
+        """Take over what :meth:`state_dict` gave, options included. Nothing is changed unless everything fits.
+
+        The state of another optimiser is refused. The saved options hold; a learning rate that differs is told of in a
+        warning.
+        """
         name = f"{type(self).__name__}.load_state_dict"
         if not isinstance(state_dict, Mapping) or not {"state", "param_groups"} <= set(state_dict):
             raise TypeError(
                 f"[{name}] state_dict must be a dict with 'state' and 'param_groups', got {describe(state_dict)}"
             )
+        self._check_kind(name, state_dict)
         groups = list(state_dict["param_groups"])
         sizes, own_sizes = [len(g["params"]) for g in groups], [len(g["params"]) for g in self.param_groups]
         if sizes != own_sizes:
@@ -167,16 +193,54 @@ class Optimizer:
             if str(number) not in by_number:
                 raise ValueError(f"[{name}] state[{number}] belongs to no parameter of the groups")
             p = by_number[str(number)]
-            states[p] = _in_dtype_of(p, check_state(name, p, saved, f"state[{number}]"))
+            states[p] = self._fitting_state(name, p, saved, f"state[{number}]")
         options = []
         for own, saved in zip(self.param_groups, groups):
             found = checked(name, {key: saved.get(key, own[key]) for key in self.defaults})
             if "initial_lr" in saved:
                 found["initial_lr"] = not_negative(name, "initial_lr", saved["initial_lr"])
             options.append(found)
+        _tell_new_rates(name, self.param_groups, options)
         self.state = states
         for own, found in zip(self.param_groups, options):
             own.update(found)
+
+    @classmethod
+    def _kind(cls) -> str:
+        """The name of the optimiser, for a user's subclass that of ours it is derived from."""
+        return next(c.__name__ for c in cls.__mro__ if c.__module__.startswith("extensor."))
+
+    def _check_kind(self, name: str, state_dict: Mapping[str, Any]) -> None:
+        """Refuse the state of another optimiser, by its name or, where it has none (PyTorch's), by its options."""
+        known = {"params", "initial_lr", *self.defaults, *_OF_PYTORCH}
+        other = state_dict.get("optimizer", self._kind())
+        for group in state_dict["param_groups"]:
+            strange = sorted(set(group) - known)
+            decoupled = group.get("decoupled_weight_decay", False)
+            if decoupled != self.defaults.get("decoupled_weight_decay", decoupled):
+                strange.append(f"decoupled_weight_decay={decoupled}")
+            if strange and other == self._kind():
+                other = f"another optimiser (with {', '.join(strange)})"
+        if other != self._kind():
+            raise ValueError(
+                f"[{name}] state_dict is of {other}, not of {self._kind()}; load it into the same optimiser, "
+                "or start without it"
+            )
+
+    def _fitting_state(self, name: str, param: Parameter, saved: Any, place: str) -> State:
+        """What the rule remembers of one parameter, if it has what the rule needs and nothing else."""
+        if isinstance(saved, dict):
+            saved = {key: value for key, value in saved.items() if value is not None}
+        state = check_state(name, param, saved, place) or {}
+        needed, possible = self._remembers
+        missing, strange = sorted(needed - set(state)), sorted(set(state) - needed - possible - {"step"})
+        if missing or strange:
+            what = [f"no {', '.join(missing)}"] * bool(missing) + [f"{', '.join(strange)}"] * bool(strange)
+            raise ValueError(
+                f"[{name}] {place} is of another optimiser: it has {' and '.join(what)}; "
+                f"{self._kind()} remembers {', '.join(sorted(needed | possible)) or 'nothing'}"
+            )
+        return _in_dtype_of(param, state)
 
     def _params(self) -> list[Parameter]:
         return [p for group in self.param_groups for p in group["params"]]
@@ -190,10 +254,30 @@ class Optimizer:
         return f"{type(self).__name__}(\n" + "\n".join(groups) + "\n)"
 
 
+# Options of PyTorch's groups that say how it computes, not what.
+_OF_PYTORCH = ("capturable", "differentiable", "foreach", "fused")
+
+
+def _tell_new_rates(name: str, groups: list[dict[str, Any]], found: list[dict[str, Any]]) -> None:
+    """Warn of learning rates that a saved state replaces; under a schedule, of the rates it started from."""
+    told = []
+    for i, (own, saved) in enumerate(zip(groups, found)):
+        before, after = own.get("initial_lr", own["lr"]), saved.get("initial_lr", saved["lr"])
+        if before != after:
+            place = f" of param_groups[{i}]" if len(groups) > 1 else ""
+            told.append(f"lr{place} is {after} as saved, not {before}")
+    if told:
+        warnings.warn(
+            f"[{name}] {'; '.join(told)}; set it again after loading to keep yours", UserWarning, stacklevel=3
+        )
+
+
 def _in_dtype_of(param: Parameter, state: State | None) -> State:
     """The tensors of a state in the dtype the rule keeps them in."""
     dtype = float32 if param.dtype in HALF else param.dtype
     return {
-        name: value.astype(dtype) if isinstance(value, ExTensor) else value
+        name: tensor(value, dtype)
+        if isinstance(value, ExTensor)
+        else value  # a copy: it may be the caller's array
         for name, value in (state or {}).items()
     }

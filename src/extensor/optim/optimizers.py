@@ -25,6 +25,7 @@ class SGD(Optimizer):
     """
 
     _rule = staticmethod(_rules.sgd)
+    _remembers = frozenset(), frozenset({"momentum_buffer"})
 
     def __init__(
         self, params: Any, lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0.0,
@@ -48,6 +49,7 @@ class Adam(Optimizer):
     """
 
     _rule = staticmethod(_rules.adam)
+    _remembers = frozenset({"exp_avg", "exp_avg_sq"}), frozenset({"max_exp_avg_sq"})
 
     def __init__(
         self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
@@ -94,6 +96,7 @@ class RMSprop(Optimizer):
     """
 
     _rule = staticmethod(_rules.rmsprop)
+    _remembers = frozenset({"square_avg"}), frozenset({"grad_avg", "momentum_buffer"})
 
     def __init__(
         self, params: Any, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0.0,
@@ -117,6 +120,7 @@ class Adagrad(Optimizer):
     """
 
     _rule = staticmethod(_rules.adagrad)
+    _remembers = frozenset({"sum"}), frozenset()
 
     def __init__(
         self, params: Any, lr: float = 1e-2, lr_decay: float = 0.0, weight_decay: float = 0.0,
@@ -146,6 +150,7 @@ class Lion(Optimizer):
     """
 
     _rule = staticmethod(_rules.lion)
+    _remembers = frozenset({"exp_avg"}), frozenset()
 
     def __init__(
         self, params: Any, lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99), weight_decay: float = 0.0,
@@ -170,6 +175,7 @@ class LAMB(Optimizer):
     """
 
     _rule = staticmethod(_rules.lamb)
+    _remembers = frozenset({"exp_avg", "exp_avg_sq"}), frozenset()
 
     def __init__(
         self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-6,

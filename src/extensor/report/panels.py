@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from ..nn.summary import Summary, readable_bytes
+from ..autograd.figures import readable_bytes
+from ..nn.summary import Summary
 from .evaluation import Classification, Example, Regression
 from .filters import Filters
 from .images import filter_pixels, sample_pixels

@@ -11,9 +11,9 @@ _REASONS: dict[str, str] = {
     "logical_xor isnan isinf isfinite any all",
     "returns positions or counts": "argmax argmin argsort count_nonzero",
     "computes with shapes": "broadcast_shapes are_shapes_broadcastable",
-    "differentiates other functions": "grad value_and_grad vjp jvp jacobian hessian hvp checkpoint "
-    "checkpoint_sequential differentiable no_grad detect_anomaly",
-    "explains what was recorded": "backward_source draw_graph explain",
+    "differentiates other functions": "grad value_and_grad vjp jvp jacfwd jacobian jacrev linearize hessian hvp functional_call "
+    "checkpoint checkpoint_sequential differentiable no_grad detect_anomaly",
+    "explains what was recorded": "backward_source draw_graph explain profile",
     "works on gradients that are known": "sgd_step clip_grad_norm clip_grad_value",
     "concerns the machine": "show_config set_num_threads get_num_threads memory release_memory seed",
 }
