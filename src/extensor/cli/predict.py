@@ -14,9 +14,9 @@ from .. import data as datasets
 from ..graph import no_grad
 from ..ops.softmax import softmax
 from ..tensor import asarray
-from ..train.runs import samples_of
-from ..train.tables import is_table, notes_on, read_again, unscaled
-from ._runs import open_run
+from ..train.saved_run import samples_of
+from ..train.table_samples import is_table, notes_on, read_again, unscaled
+from ._saved_run import open_run
 
 __all__ = ["command"]
 

@@ -10,7 +10,7 @@ import click
 from .. import random
 from ..data import Text
 from ..train.text_sampling import drawn_tokens
-from ._runs import open_run
+from ._saved_run import open_run
 
 __all__ = ["command"]
 

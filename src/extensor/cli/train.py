@@ -16,7 +16,7 @@ from ..testing.verifier import library_subjects
 from ..testing.verifier import verify as verify_pairs
 from ..train import FolderInUseError, Trainer
 from ..train.recipes import RECIPES, Setup
-from ..train.runs import read_config
+from ..train.saved_run import read_config
 
 __all__ = ["command", "make_trainer", "set_up"]
 

@@ -25,7 +25,7 @@ from .panels import (
     text_html,
     weights_html,
 )
-from .run import Run, number
+from .run_record import RunRecord, number
 from .svg import chart_data, chart_html, heat_data, heat_html, script_json
 
 __all__ = ["page"]
@@ -84,7 +84,7 @@ def _header(contents: Contents) -> str:
     )
 
 
-def _day(run: Run) -> str:
+def _day(run: RunRecord) -> str:
     """When the run was last written to."""
     times = [r["at"] for r in run.records if isinstance(r.get("at"), str)]
     try:
@@ -169,7 +169,7 @@ def _section(title: str, panels: Sequence[str]) -> str:
     return f'<section><h2>{escape(title)}</h2><div class="grid{odd}">{"".join(panels)}</div></section>\n'
 
 
-def _settings(run: Run) -> dict[str, object]:
+def _settings(run: RunRecord) -> dict[str, object]:
     """The configuration, and what the log says of how the run was made."""
     framing = {"kind", "step", "epoch", "at"}
     return {**run.config, **{k: v for k, v in run.beginning().items() if k not in framing}}

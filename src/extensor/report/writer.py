@@ -13,7 +13,7 @@ from .contents import gather
 from .page import page
 from .pictures import image_files
 from .plots import chart_files
-from .run import read_run
+from .run_record import read_run
 
 __all__ = ["write_report"]
 

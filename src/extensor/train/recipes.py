@@ -14,7 +14,7 @@ from ..ops.loss_classification import cross_entropy
 from ..ops.loss_regression import mean_squared_error
 from ..tensor import ExTensor
 from .metrics import Accuracy, Metric, Perplexity
-from .tables import is_table, notes_on, read_table
+from .table_samples import is_table, notes_on, read_table
 
 __all__ = ["RECIPES", "Recipe", "Setup", "load_samples", "load_text", "make_model"]
 

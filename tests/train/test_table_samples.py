@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from extensor.train.recipes import RECIPES
-from extensor.train.runs import samples_of
-from extensor.train.tables import read_again, read_table, unscaled
+from extensor.train.saved_run import samples_of
+from extensor.train.table_samples import read_again, read_table, unscaled
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import data, nn
 from .recipes import RECIPES, make_model
-from .tables import read_again
+from .table_samples import read_again
 from .weights import load_weights
 
 __all__ = ["load_model", "read_config", "samples_of", "weights_file"]

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ..nn import Module
-from ..train.runs import load_model, read_config
+from ..train.saved_run import load_model, read_config
 
 __all__ = ["open_run"]
 
