@@ -18,5 +18,5 @@ def open_run(folder: Path) -> tuple[dict[str, Any], Module]:
     try:
         config = read_config(folder)
         return config, load_model(folder, config)
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, OSError, MemoryError) as error:
         raise click.ClickException(str(error)) from None

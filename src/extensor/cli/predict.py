@@ -14,8 +14,9 @@ from .. import data as datasets
 from ..graph import no_grad
 from ..ops.softmax import softmax
 from ..tensor import asarray
-from ..train.saved_run import samples_of
-from ..train.table_samples import is_table, notes_on, read_again, unscaled
+from ..train.saved_run import held_out_samples, new_samples
+from ..train.table_samples import unscaled
+from ._output import say
 from ._saved_run import open_run
 
 __all__ = ["command"]
@@ -64,14 +65,12 @@ def command(run: Path, data: Path | None, out: Path | None) -> None:
 
 
 def _samples(config: dict[str, Any], path: Path | None) -> datasets.Dataset:
-    """What to predict; what is strange about a table is said."""
-    if "table" not in config or path is None:
-        return samples_of(config, path)
-    if not is_table(path):
-        raise ValueError(f"the run learned from a table (.csv); {path} is none")
-    table, samples = read_again(path, config["table"])
-    for note in notes_on(table):
-        click.echo(note, err=True)
+    """What to predict; what is strange about it is said."""
+    if path is None:
+        return held_out_samples(config)
+    samples, notes = new_samples(config, path)
+    for note in notes:
+        say(note, err=True)
     return samples
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import io
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +11,14 @@ import numpy as np
 
 from .._spelling import did_you_mean
 from ..errors import describe
-from ._columns import MOST_VALUES, Column, Row, encode, read_numbers, survey, to_number
-from ._files import DamagedFileError, as_file, read_text
+from ._cells import DATE_ORDERS
+from ._columns import MOST_VALUES, Column, Row, encode, input_names, read_numbers, survey
+from ._files import DamagedFileError, as_file
+from ._targets import Targets, known_targets, read_targets
+from .csv_file import CsvFile, column_names
 from .dataset import Dataset
 
-__all__ = ["Table", "read_csv"]
-
-MOST_CLASSES = 100  # whole numbers with more different values than this are quantities, not classes
+__all__ = ["Table", "read_csv", "read_csv_to_learn"]
 
 
 class Table(Dataset):
@@ -32,6 +31,8 @@ class Table(Dataset):
         encoding: how cells became numbers, in dicts, lists, text and numbers; another file is read alike with it.
         filled: how many empty cells of a column were replaced by its mean, by its name.
         unseen: the values of text columns that the encoding does not know, by column; all their inputs are 0.
+        left_out: how many rows were left out because their target is empty.
+        source: the encoding of the file and its delimiter, in words.
 
     Example:
         See :func:`read_csv`, which makes tables.
@@ -46,6 +47,8 @@ class Table(Dataset):
     encoding: dict[str, Any]
     filled: dict[str, int]
     unseen: dict[str, list[str]]
+    left_out: int
+    source: str
 
 
 def read_csv(
@@ -58,21 +61,25 @@ def read_csv(
     fill: bool = False,
     encoding: Mapping[str, Any] | None = None,
     ignore: Sequence[str | int] = (),
+    dtype: Any = np.float32,
 ) -> Table:
     """A dataset from a CSV file.
 
     A column whose cells are mostly words is text: each of its values, 100 at most, becomes a column of 0 and 1, and
-    an empty cell is a value too, whose column is ``"city="``. All other columns are numbers.
+    an empty cell is a value too, whose column is ``"city="``. Dates become the number of days since 1970 and sine and
+    cosine of the time of the year, the week and, where times are given, the day. All other columns are numbers, with
+    the decimal mark that fits their cells, with or without separators of thousands, currency or percent signs.
 
     Args:
-        path: the file, in UTF-8, gzipped or not.
+        path: the file, gzipped or not, in UTF-8, UTF-16 with its byte order mark, or else Latin-1.
         target: the column to predict, by name or number (negative counts from the end); None for a table without.
         columns: the columns that are inputs; by default all but the target.
         header: whether the first line has the names of the columns; by default it does if it has the name that
             ``target`` gives, or a cell of it is no number while the cell below it is, or all its cells are words that
             do not come again below.
-        classes: whether the targets are classes; by default they are if they are words, or whole numbers with at most
-            100 different values.
+        classes: whether the targets are classes; by default they are if most are words, or if they are whole numbers
+            with at most 100 different values, each twice on average where they are more than 10. Numbers are the same
+            class however they are written: 1, 1.0 and 01.
         delimiter: what separates cells; by default the one of ``, ; tab |`` that the first line has most of.
         fill: whether an empty cell (or NA, nan, null, none, ?) among numbers becomes the mean of its column; without,
             it is an error.
@@ -80,9 +87,10 @@ def read_csv(
             by name. A target that is missing, or empty in some row, is left out. ``target``, ``columns``, ``header``,
             ``classes`` and ``ignore`` have no meaning then.
         ignore: columns to leave out, by name or number.
+        dtype: of the inputs, float32 or float64; float32 cannot tell numbers apart that differ in their eighth digit.
 
     Returns:
-        The table: inputs (rows, columns), float32; targets int64 for classes, numbered in sorted order with their names
+        The table: inputs (rows, columns); rows whose target is empty are left out; targets int64 for classes, numbered in sorted order with their names
         in ``classes``, or float32 for quantities.
 
     Raises:
@@ -105,74 +113,108 @@ def read_csv(
         ([[6.5, 0.0, 1.0]], None)
     """
     file = as_file("read_csv", path)
-    lines = _Lines(file, delimiter)
+    lines = CsvFile(file, delimiter)
+    kind = np.dtype(dtype)
+    if kind not in (np.float32, np.float64):
+        raise TypeError(f"[read_csv] dtype must be float32 or float64, got {describe(dtype)}")
     try:
         if encoding is not None:
-            return _table_like(lines, _checked(encoding), fill)
-        return _new_table(lines, target, columns, header, classes, fill, ignore)
+            return _table_like(lines, _checked(encoding), fill, kind)
+        return _new_table(lines, target, columns, header, classes, fill, ignore, kind, None)
     except csv.Error as error:
         raise DamagedFileError(f"[read_csv] {file} is no CSV file: {error}") from None
 
 
-class _Lines:
-    """The rows of a file that are not empty; they are parsed anew each time, for cells are larger than the text."""
+def read_csv_to_learn(
+    path: Any,
+    target: str | int,
+    ignore: Sequence[str | int],
+    classes: bool | None,
+    choose: Callable[[int, np.ndarray | None], np.ndarray],
+) -> Table:
+    """A table in float64 whose means and lists of words come from some of its rows alone.
 
-    def __init__(self, file: Path, delimiter: str | None) -> None:
-        self.file = file
-        self._text = read_text("read_csv", file)
-        if "\0" in self._text:
-            raise DamagedFileError(f"[read_csv] {file} is no CSV file: it holds a zero byte")
-        if delimiter is None:
-            first = self._text.split("\n", 1)[0]
-            delimiter = max(",;\t|", key=first.count)
-        elif not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\n':
-            raise ValueError(f"[read_csv] delimiter must be one character, got {describe(delimiter)}")
-        self._delimiter = delimiter
-
-    def all(self) -> Iterator[Row]:
-        """Line numbers and cells."""
-        reader = csv.reader(io.StringIO(self._text), delimiter=self._delimiter, skipinitialspace=True)
-        return (
-            (reader.line_num, [cell.strip() for cell in row]) for row in reader if any(map(str.strip, row))
+    Args:
+        path, target, ignore, classes: see :func:`read_csv`.
+        choose: called with the number of rows and the class numbers, if there are classes; returns the numbers of the
+            rows to learn from.
+    """
+    file = as_file("read_csv", path)
+    try:
+        return _new_table(
+            CsvFile(file, None), target, None, None, classes, True, ignore, np.dtype(np.float64), choose
         )
-
-    def first(self) -> list[str]:
-        """The cells of the first row."""
-        found = next(self.all(), None)
-        if found is None:
-            raise DamagedFileError(f"[read_csv] {self.file} is empty")
-        return found[1]
-
-    def data(self, header: bool, width: int) -> Iterator[Row]:
-        """The rows below the header, each as wide as the first."""
-        rows = self.all()
-        if header:
-            next(rows)
-        for line, row in rows:
-            if len(row) != width:
-                raise DamagedFileError(
-                    f"[read_csv] {self.file}, line {line}: {len(row)} cells, but the first line has {width}"
-                )
-            yield line, row
+    except csv.Error as error:
+        raise DamagedFileError(f"[read_csv] {file} is no CSV file: {error}") from None
 
 
 # A table of its own
 
 
 def _new_table(
-    lines: _Lines,
+    lines: CsvFile,
     target: str | int | None,
     columns: Sequence[str | int] | None,
     header: bool | None,
     classes: bool | None,
     fill: bool,
     ignore: Sequence[str | int],
+    dtype: np.dtype[Any],
+    choose: Callable[[int, np.ndarray | None], np.ndarray] | None,
 ) -> Table:
     file, first = lines.file, lines.first()
     if header is None:
-        header = _has_header(lines, first, target)
-    names = _names(first, header)
+        header = lines.has_header(first, target)
+    names = column_names(first, header)
     goal = None if target is None else _place(file, "target", target, names)
+    chosen = _chosen(file, names, goal, columns, ignore)
+    decimal = "," if lines.delimiter == ";" else "."  # as spreadsheets write them, where no cell tells
+    targets = Targets(None, None, None, ".")
+    if goal is not None:
+        cells = ((line, row[goal]) for line, row in lines.data(header, len(names)))
+        targets = read_targets(file, names[goal], cells, classes, decimal)
+
+    def rows() -> Iterator[Row]:
+        every = lines.data(header, len(names))
+        return (row for row, kept in zip(every, targets.kept) if kept) if targets.kept is not None else every
+
+    inputs = read_numbers(rows(), chosen)
+    count = sum(1 for _ in rows()) if inputs is None else len(inputs)
+    if not count:
+        missing = " with a target" if goal is not None and len(targets.kept or ()) else ""
+        raise DamagedFileError(f"[read_csv] {file} has a header but no rows{missing}")
+    learn = None
+    if choose is not None:
+        learn = np.zeros(count, bool)
+        learn[choose(count, None if targets.classes is None else targets.values)] = True
+    filled: dict[str, int] = {}
+    unseen: dict[str, list[str]] = {}
+    if inputs is None:
+        found = survey(file, rows(), chosen, names, fill, decimal, learn)
+        inputs, filled, unseen = encode(file, rows(), chosen, found, fill)
+    else:
+        means = (inputs if learn is None else inputs[learn]).mean(0)
+        found = [{"name": names[i], "mean": float(mean)} for i, mean in zip(chosen, means)]
+    encoding = {
+        "header": header,
+        "columns": found,
+        "target": None if goal is None else names[goal],
+        "classes": targets.classes,
+        "decimal": targets.decimal,
+    }
+    table = _table(lines, inputs.astype(dtype, copy=False), targets.values, encoding, filled, unseen)
+    table.left_out = 0 if targets.kept is None else len(targets.kept) - count
+    return table
+
+
+def _chosen(
+    file: Path,
+    names: list[str],
+    goal: int | None,
+    columns: Sequence[str | int] | None,
+    ignore: Sequence[str | int],
+) -> list[int]:
+    """The places of the inputs."""
     left_out = {_place(file, "ignore", column, names) for column in ignore}
     if columns is None:
         chosen = [i for i in range(len(names)) if i != goal and i not in left_out]
@@ -181,56 +223,7 @@ def _new_table(
         chosen = [i for i in wanted if i not in left_out]
     if not chosen:
         raise ValueError(f"[read_csv] {file} has no column left for the inputs")
-
-    def rows(goals: list[str] | None = None) -> Iterator[Row]:
-        for line, row in lines.data(header, len(names)):
-            if goals is not None and goal is not None:
-                if not row[goal]:
-                    raise ValueError(f"[read_csv] {file}, line {line}: the target {names[goal]!r} is empty")
-                goals.append(row[goal])
-            yield line, row
-
-    goals: list[str] = []
-    inputs = read_numbers(rows(goals), chosen)
-    filled: dict[str, int] = {}
-    if inputs is None:
-        goals = []
-        found = survey(file, rows(), chosen, names, fill)
-        inputs, filled, _ = encode(file, rows(goals), chosen, found, fill)
-    else:
-        means = inputs.mean(0, dtype=np.float64) if len(inputs) else np.zeros(len(chosen))
-        found = [{"name": names[i], "mean": float(mean)} for i, mean in zip(chosen, means)]
-    if not len(inputs):
-        raise DamagedFileError(f"[read_csv] {file} has a header but no rows")
-    targets, kinds = (None, None) if goal is None else _targets(file, names[goal], goals, classes)
-    encoding = {
-        "header": header,
-        "columns": found,
-        "target": None if goal is None else names[goal],
-        "classes": kinds,
-    }
-    return _table(inputs, targets, encoding, filled, {})
-
-
-def _has_header(lines: _Lines, first: list[str], target: Any) -> bool:
-    """Whether the first row looks like names."""
-    if isinstance(target, str) and target in first:
-        return True
-    rows = lines.all()
-    next(rows)
-    below = next(rows, (0, []))[1]
-    if any(to_number(name) is None and to_number(cell) is not None for name, cell in zip(first, below)):
-        return True
-    if not below or not all(first) or any(to_number(name) is not None for name in first):
-        return False
-    return not any(cell == name for _, row in lines.data(True, len(first)) for cell, name in zip(row, first))
-
-
-def _names(first: list[str], header: bool) -> list[str]:
-    """The names of the columns, each once."""
-    if not header:
-        return [f"column {i}" for i in range(len(first))]
-    return [name if name not in first[:i] else f"{name}.{i}" for i, name in enumerate(first)]
+    return chosen
 
 
 def _place(file: Path, argument: str, column: str | int, names: list[str]) -> int:
@@ -245,109 +238,81 @@ def _place(file: Path, argument: str, column: str | int, names: list[str]) -> in
     )
 
 
-def _targets(
-    file: Path, name: str, cells: list[str], classes: bool | None
-) -> tuple[np.ndarray, list[str] | None]:
-    """The targets as numbers, and the names of the classes if they are classes."""
-    values = [to_number(cell) for cell in cells]
-    numeric = all(value is not None and math.isfinite(value) for value in values)
-    distinct = set(cells)
-    if classes is None:
-        whole = numeric and all(float(value or 0).is_integer() for value in values)
-        classes = not numeric or (whole and len(distinct) <= MOST_CLASSES)
-    if not classes:
-        if not numeric:
-            wrong = next(
-                cell for cell, value in zip(cells, values) if value is None or not math.isfinite(value)
-            )
-            raise ValueError(
-                f"[read_csv] {file}: the target {name!r} has {wrong!r}, which is no finite number"
-            )
-        return np.array(values, np.float32), None
-    ordered = sorted(distinct, key=(lambda cell: (float(cell), cell)) if numeric else None)
-    numbers = {cell: i for i, cell in enumerate(ordered)}
-    return np.array([numbers[cell] for cell in cells], np.int64), ordered
-
-
 # A table like another
 
 
-def _table_like(lines: _Lines, encoding: dict[str, Any], fill: bool) -> Table:
+def _table_like(lines: CsvFile, encoding: dict[str, Any], fill: bool, dtype: np.dtype[Any]) -> Table:
     """The table of a file that is read as another one was."""
     file, first, header = lines.file, lines.first(), encoding["header"]
-    names = _names(first, header)
-    missing = [column["name"] for column in encoding["columns"] if column["name"] not in names]
+    names = column_names(first, header)
+    place_of = {name: i for i, name in enumerate(names)}
+    missing = [column["name"] for column in encoding["columns"] if column["name"] not in place_of]
     if missing:
         raise ValueError(
             f"[read_csv] {file} has no column {missing[0]!r}, which the encoding needs; it has {', '.join(names[:20])}"
         )
-    places = [names.index(column["name"]) for column in encoding["columns"]]
-    goals: list[str] | None = [] if encoding["target"] in names else None
-
-    def rows() -> Iterator[Row]:
-        for line, row in lines.data(header, len(names)):
-            if goals is not None:
-                goals.append(row[names.index(encoding["target"])])
-            yield line, row
-
-    inputs, filled, unseen = encode(file, rows(), places, encoding["columns"], fill)
+    places = [place_of[column["name"]] for column in encoding["columns"]]
+    inputs, filled, unseen = encode(file, lines.data(header, len(names)), places, encoding["columns"], fill)
     if not len(inputs):
         raise DamagedFileError(f"[read_csv] {file} has no rows")
-    targets = _known_targets(file, encoding, goals) if goals and all(goals) else None
-    return _table(inputs, targets, encoding, filled, unseen)
-
-
-def _known_targets(file: Path, encoding: dict[str, Any], cells: list[str]) -> np.ndarray:
-    classes = encoding["classes"]
-    if classes is None:
-        return _targets(file, encoding["target"], cells, False)[0]
-    numbers = {name: i for i, name in enumerate(classes)}
-    unknown = sorted({cell for cell in cells if cell not in numbers})
-    if unknown:
-        raise ValueError(
-            f"[read_csv] {file}: the target {encoding['target']!r} has {unknown[0]!r}, which is none of the classes "
-            f"{', '.join(classes[:20])}"
-        )
-    return np.array([numbers[cell] for cell in cells], np.int64)
+    targets = None
+    goal = place_of.get(encoding["target"])
+    if goal is not None:
+        cells = [(line, row[goal]) for line, row in lines.data(header, len(names))]
+        if all(cell for _, cell in cells):
+            targets = known_targets(file, encoding, cells)
+    return _table(lines, inputs.astype(dtype, copy=False), targets, encoding, filled, unseen)
 
 
 def _table(
+    lines: CsvFile,
     inputs: np.ndarray,
     targets: np.ndarray | None,
     encoding: dict[str, Any],
     filled: dict[str, int],
     unseen: dict[str, list[str]],
 ) -> Table:
+    if targets is not None and encoding["classes"] is None:
+        targets = targets.astype(inputs.dtype)
     table = Table(inputs, targets, classes=encoding["classes"])
-    table.columns = tuple(name for column in encoding["columns"] for name in _input_names(column))
+    table.columns = tuple(name for column in encoding["columns"] for name in input_names(column))
     table.target, table.encoding, table.filled, table.unseen = encoding["target"], encoding, filled, unseen
+    table.left_out, table.source = 0, f"{lines.charset}, separated by {_shown(lines.delimiter)}"
     return table
 
 
-def _input_names(column: Column) -> list[str]:
-    if "mean" in column:
-        return [column["name"]]
-    return [f"{column['name']}={value}" for value in column["values"]]
+def _shown(delimiter: str) -> str:
+    return "tabs" if delimiter == "\t" else repr(delimiter)
 
 
 def _checked(encoding: Any) -> dict[str, Any]:
     """An encoding that may come from a file."""
     try:
-        columns: list[Column] = [
-            {"name": str(c["name"]), "mean": float(c["mean"])}
-            if "mean" in c
-            else {"name": str(c["name"]), "values": [str(value) for value in c["values"]]}
-            for c in encoding["columns"]
-        ]
+        columns = [_checked_column(c) for c in encoding["columns"]]
         classes = encoding["classes"]
         found = {
             "header": bool(encoding["header"]),
             "columns": columns,
             "target": encoding["target"],
             "classes": None if classes is None else [str(name) for name in classes],
+            "decimal": "," if encoding.get("decimal") == "," else ".",
         }
-    except (KeyError, TypeError, ValueError):
+        if not isinstance(found["target"], str | None):
+            raise TypeError
+    except (AttributeError, KeyError, TypeError, ValueError):
         columns = []
     if not columns or any(len(c.get("values", ())) > MOST_VALUES for c in columns):
         raise ValueError(f"[read_csv] encoding must be the encoding of a table, got {describe(encoding)}")
     return found
+
+
+def _checked_column(column: Any) -> Column:
+    found: Column = {"name": str(column["name"])}
+    if "values" in column:
+        return found | {"values": [str(value) for value in column["values"]]}
+    found["mean"] = float(column["mean"])
+    if "date" in column:
+        if column["date"] not in DATE_ORDERS:
+            raise ValueError
+        return found | {"date": column["date"], "time": bool(column["time"])}
+    return found | ({"decimal": ","} if column.get("decimal") == "," else {})

@@ -15,7 +15,7 @@ from ..data import Dataset, Text
 from ..nn import Module
 from ..nn.summary import Summary
 from ..tensor import ExTensor
-from ..train.saved_run import load_model, samples_of, weights_file
+from ..train.saved_run import held_out_samples, load_model, weights_file
 from ..train.table_samples import unscaled
 from ..train.text_sampling import drawn_tokens
 from ..train.weights import load_weights
@@ -117,7 +117,7 @@ def _samples(config: dict[str, Any], moved: Path | None) -> Dataset:
     place = config.get("data") if moved is None else str(moved)
     if place and not Path(place).exists():
         raise FileNotFoundError(f"{place} is not there; extensor report --data says where it is now")
-    return samples_of({**config, "data": place})
+    return held_out_samples(config, moved)
 
 
 def _evaluated(run: RunRecord, model: Module, samples: Dataset) -> Classification | Regression:

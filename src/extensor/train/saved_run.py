@@ -1,4 +1,4 @@
-"""The folder of a run, opened again: its configuration, its model with the best weights, its test samples."""
+"""The folder of a run, opened again: its configuration, its model with the best weights, its samples."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from .. import data, nn
-from .recipes import RECIPES, make_model
-from .table_samples import read_again
+from .array_samples import read_array_samples
+from .data_identity import check_data
+from .model_config import make_model
+from .sample_files import load_parts
+from .sample_recipes import enlarged
+from .table_notes import strange_cells
+from .table_samples import is_table, read_again
 from .weights import load_weights
 
-__all__ = ["load_model", "read_config", "samples_of", "weights_file"]
+__all__ = ["load_model", "new_samples", "read_config", "held_out_samples", "weights_file"]
+
+_PREDICT = ("mlp", "lenet", "resnet20")
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -25,7 +32,34 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise ValueError(f"{path} is damaged: {error}") from None
     if not isinstance(config, dict):
         raise ValueError(f"{path} is not a configuration")
+    problem = _problem(config)
+    if problem:
+        raise ValueError(f"{path} is damaged: {problem}")
     return config
+
+
+_TEXTS = ("recipe", "data", "data_sha256", "vocabulary", "task")
+
+
+def _problem(config: dict[str, Any]) -> str | None:
+    """What is wrong with the parts that are used without further checks."""
+    for name in _TEXTS:
+        if config.get(name) is not None and not isinstance(config[name], str):
+            return f"{name} is no text"
+    for name, lowest in (("seed", 0), ("length", 1), ("data_bytes", 0)):
+        value = config.get(name, lowest)
+        if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value < 1 << 62:
+            return f"{name} is no whole number of at least {lowest}"
+    classes = config.get("classes", [])
+    if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
+        return "classes is no list of names"
+    if "vocabulary" in config and (not config["vocabulary"] or "length" not in config):
+        return "a language model needs a vocabulary and a length"
+    if len(set(config.get("vocabulary", ""))) != len(config.get("vocabulary", "")):
+        return "a character stands twice in the vocabulary"
+    if "table" in config and not isinstance(config["table"], dict):
+        return "table is no description of a table"
+    return None
 
 
 def weights_file(folder: Path) -> Path:
@@ -43,13 +77,50 @@ def load_model(folder: Path, config: dict[str, Any]) -> nn.Module:
     return model.eval()
 
 
-def samples_of(config: dict[str, Any], path: Path | None = None) -> data.Dataset:
-    """The test samples of a run of images or a table; or all that ``path`` holds for testing."""
-    recipe = config.get("recipe")
-    if recipe not in ("mlp", "lenet", "resnet20"):
-        raise ValueError(f"the recipe {recipe!r} has no samples to predict")
-    place = path or (Path(config["data"]) if config.get("data") else None)
+def held_out_samples(config: dict[str, Any], moved: Path | None = None) -> data.Dataset:
+    """The samples that the run kept for testing.
+
+    Args:
+        config: of a run of images or a table.
+        moved: where its data is now, if that is not where it was.
+
+    Raises:
+        ValueError: the data is not what the run learned from.
+    """
+    _check_recipe(config)
+    place = moved or (Path(config["data"]) if config.get("data") else None)
+    check_data(config, place)
+    target = ignore = None
     if "table" in config and place is not None:
-        every = read_again(place, config["table"])[1]
-        return every if path is not None else every.split(0.8, rng=0)[1]
-    return RECIPES[recipe].build(place, config.get("seed", 0), None).validation.dataset
+        target, ignore = config.get("target"), tuple(config.get("ignore", ()))
+    parts = load_parts(place, config.get("task", "auto"), target, ignore or (), tables="table" in config)
+    return _prepared(config, parts.test)
+
+
+def new_samples(config: dict[str, Any], path: Path) -> tuple[data.Dataset, list[str]]:
+    """Every sample of a file or folder, in its order, with targets where it has them; and what is strange about them."""
+    _check_recipe(config)
+    if "table" in config:
+        if not is_table(path):
+            raise ValueError(f"the run learned from a table (.csv); {path} is none")
+        table, samples = read_again(path, config["table"])
+        return samples, strange_cells(table)
+    if path.suffix == ".npz":
+        samples, notes = read_array_samples(
+            path, _task_of(config), config.get("classes"), needs_targets=False
+        )
+        return _prepared(config, samples), notes[1:]
+    return _prepared(config, load_parts(path, config.get("task", "auto")).test), []
+
+
+def _task_of(config: dict[str, Any]) -> Any:
+    return "classification" if config.get("classes") else "regression"
+
+
+def _prepared(config: dict[str, Any], samples: data.Dataset) -> data.Dataset:
+    return enlarged(samples) if config["recipe"] == "lenet" else samples
+
+
+def _check_recipe(config: dict[str, Any]) -> None:
+    if config.get("recipe") not in _PREDICT:
+        raise ValueError(f"the recipe {config.get('recipe')!r} has no samples to predict")

@@ -1,18 +1,42 @@
-"""A table of one's own: read and scaled for training, and read alike again for predictions."""
+"""A table of one's own: read, split and scaled for training, and read alike again for predictions."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..data import Dataset, Table, read_csv
+from ..data.csv_table import read_csv_to_learn
 from ..errors import describe
+from .recipe import Task
+from .splits import Rows, split_rows
+from .table_notes import table_notes
 
-__all__ = ["is_table", "notes_on", "read_again", "read_table", "unscaled"]
+__all__ = ["TableSamples", "is_table", "read_again", "read_table", "unscaled"]
+
+
+@dataclass
+class TableSamples:
+    """A table made ready for training.
+
+    Attributes:
+        table: its rows as they are.
+        samples: its rows scaled.
+        rows: which of them are trained on, validated with and tested with.
+        description: how to read another file alike, for the run's configuration.
+        notes: how it was read, a line each.
+    """
+
+    table: Table
+    samples: Dataset
+    rows: Rows
+    description: dict[str, Any]
+    notes: list[str]
 
 
 def is_table(path: Path | None) -> bool:
@@ -22,9 +46,9 @@ def is_table(path: Path | None) -> bool:
 
 
 def read_table(
-    path: Path, target: str | None = None, ignore: Sequence[str] = ()
-) -> tuple[Table, Dataset, dict[str, Any]]:
-    """The table as it is, its samples scaled, and how to read another file alike.
+    path: Path, target: str | None = None, ignore: Sequence[str] = (), task: Task = "auto"
+) -> TableSamples:
+    """Read a table, split its rows, and scale it by what the rows to train on show.
 
     Numbers and quantities to predict get the mean 0 and the standard deviation 1: a network learns little from
     thousands beside thousandths. Columns that stand for words stay 0 and 1.
@@ -33,27 +57,34 @@ def read_table(
         path: a CSV file.
         target: the column to predict, by name or number; the last without it.
         ignore: columns to leave out, by name or number.
+        task: whether the targets are classes or quantities.
     """
-    table = read_csv(
-        path, -1 if target is None else _column(target), ignore=[_column(c) for c in ignore], fill=True
+    table = read_csv_to_learn(
+        path,
+        -1 if target is None else _column(target),
+        [_column(c) for c in ignore],
+        None if task == "auto" else task == "classification",
+        lambda count, labels: split_rows(count, labels).train,
     )
-    numeric = np.repeat(*_kinds(table.encoding)).astype(bool)
+    assert table.targets is not None
+    rows = split_rows(len(table), None if table.classes is None else table.targets)
+    scaled = np.repeat(*_scaled_inputs(table.encoding)).astype(bool)
     description: dict[str, Any] = {
         "encoding": table.encoding,
-        "inputs": _scale(table.inputs, numeric),
+        "inputs": _scale(table.inputs[rows.train], scaled),
         "target": None,
     }
-    if table.targets is not None and table.classes is None:
-        description["target"] = _scale(table.targets[:, None], np.array([True]))
-    return table, _scaled(table, description), description
+    if table.classes is None:
+        description["target"] = _scale(table.targets[rows.train, None], np.array([True]))
+    return TableSamples(table, _scaled(table, description), rows, description, table_notes(path, table))
 
 
 def read_again(path: Path, description: Any) -> tuple[Table, Dataset]:
     """Every row of a file, read and scaled as the table was that :func:`read_table` described."""
     try:
-        table = read_csv(path, fill=True, encoding=description["encoding"])
+        table = read_csv(path, fill=True, encoding=description["encoding"], dtype=np.float64)
         return table, _scaled(table, description)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, IndexError) as error:
         raise ValueError(
             f"the run's table is described as {describe(description)}, which no table is: {error}"
         ) from None
@@ -65,38 +96,26 @@ def unscaled(values: np.ndarray, description: Mapping[str, Any] | None) -> np.nd
     return values if scale is None else values * scale["spread"][0] + scale["mean"][0]
 
 
-def notes_on(table: Table) -> list[str]:
-    """What a person should know about how the cells were read, a line each."""
-    notes = [f"{name}: {_empty(count)} as the mean of the column" for name, count in table.filled.items()]
-    for name in (c["name"] for c in table.encoding["columns"] if "" in c.get("values", ())):
-        count = int(table.inputs[:, table.columns.index(f"{name}=")].sum())
-        if count:
-            notes.append(f"{name}: {_empty(count)} as one more word")
-    for name, values in table.unseen.items():
-        shown = ", ".join(value or "(empty)" for value in values[:5]) + (", ..." if len(values) > 5 else "")
-        notes.append(f"{name}: not there in training, taken for none of the values known: {shown}")
-    return notes
-
-
-def _empty(count: int) -> str:
-    return "an empty cell counts" if count == 1 else f"{count} empty cells count"
-
-
 def _column(text: str) -> str | int:
     return int(text) if re.fullmatch(r"-?\d+", text) else text
 
 
-def _kinds(encoding: Mapping[str, Any]) -> tuple[list[bool], list[int]]:
-    """For each column whether it holds numbers, and how many inputs it makes."""
-    columns = encoding["columns"]
-    return ["mean" in c for c in columns], [1 if "mean" in c else len(c["values"]) for c in columns]
+def _scaled_inputs(encoding: Mapping[str, Any]) -> tuple[list[bool], list[int]]:
+    """Runs of inputs: whether they are scaled, and how many there are."""
+    flags, counts = list[bool](), list[int]()
+    for column in encoding["columns"]:
+        waves = 0 if "date" not in column else 6 if column["time"] else 4
+        if "values" in column:
+            flags, counts = [*flags, False], [*counts, len(column["values"])]
+        else:
+            flags, counts = [*flags, True, False], [*counts, 1, waves]
+    return flags, counts
 
 
 def _scale(values: np.ndarray, scaled: np.ndarray) -> dict[str, list[float]]:
-    wide = values.astype(np.float64)
-    spread = wide.std(0)
+    spread = values.std(0)
     return {
-        "mean": np.where(scaled, wide.mean(0), 0.0).tolist(),
+        "mean": np.where(scaled, values.mean(0), 0.0).tolist(),
         "spread": np.where(scaled & (spread > 0), spread, 1.0).tolist(),
     }
 

@@ -1,0 +1,116 @@
+"""A run of ``extensor train``: started or resumed, closed with a line about it, its report and its gradients."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..nn import seed as seed_layers
+from ..report import write_report
+from ..testing.verifier import library_subjects
+from ..testing.verifier import verify as verify_pairs
+from ..train import History
+from ..train.functions_used import functions_used
+from ..train.launch import make_trainer, test_results
+from ..train.recipes import RECIPES, Setup
+from ..train.saved_run import read_config
+from ._output import say
+from ._train_options import SETTINGS, TrainOptions, of_run
+
+__all__ = ["closing_line", "prepare", "run_training", "verify_run", "write_page"]
+
+_OF_A_RUN = (
+    "recipe", "seed", "data_sha256", "task", "target", "ignore", "classes", "table", "vocabulary", "length", "model",
+    *SETTINGS,
+)  # fmt: skip
+_WORDS = {"data_sha256": "data"}
+
+
+def prepare(options: TrainOptions, folder: Path, resume: bool) -> Setup:
+    """The setup of the run; what the options do not say, a run to resume says.
+
+    Raises:
+        ValueError: the options or the data are not those the run was started with.
+    """
+    recipe = options.recipe or "lenet"
+    before = read_config(folder) if resume and (folder / "config.json").exists() else {}
+    if before:
+        options = options.completed_by(of_run(before))
+    seed_layers(options.seed or 0)
+    setup = RECIPES[recipe].set_up(options.order())
+    if before:
+        _check_same_run(folder, before, {"recipe": recipe, **setup.config})
+    return setup
+
+
+def _check_same_run(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    for name in _OF_A_RUN:
+        old, new = before.get(name), json.loads(json.dumps(now.get(name)))
+        if old != new:
+            short = not isinstance(old, dict) and name != "data_sha256" and len(f"{old}{new}") < 200
+            raise ValueError(
+                f"{folder} was started with another {_WORDS.get(name, name)}"
+                + (f" ({old}, now {new})" if short else "")
+                + ": --resume goes on with the same options and data; for others, --out names a new folder"
+            )
+
+
+def run_training(
+    setup: Setup, options: TrainOptions, folder: Path, tensorboard: bool, resume: bool
+) -> History:
+    """Train it."""
+    total = setup.total_steps(options.epochs, options.steps)
+    trainer = make_trainer(setup, folder, options.recipe or "lenet", total, tensorboard)
+    return trainer.fit(
+        setup.train,
+        epochs=options.epochs,
+        steps=options.steps,
+        validation=setup.validation,
+        resume=resume,
+    )
+
+
+def closing_line(setup: Setup, history: History, folder: Path) -> str:
+    """How good it is, how long it took, where it is."""
+    interrupted = history.stopped == "interrupted"
+    parts = []
+    labels = {
+        "val_accuracy": "validation accuracy",
+        "val_loss": "validation loss",
+        "val_perplexity": "perplexity",
+    }
+    for name, label in labels.items():
+        value = history.last(name)
+        if value is not None and math.isfinite(value):
+            parts.append(f"{label} {value:.2%}" if "accuracy" in name else f"{label} {value:.4f}")
+    if not interrupted:
+        names = {"accuracy": "test accuracy {:.2%}", "rmse": "test RMSE {:.4g}", "r2": "test R2 {:.4f}"}
+        parts = [names[k].format(v) for k, v in test_results(setup, folder).items()] + parts
+    said = ", ".join(parts) or ("interrupted" if interrupted else "done")
+    further = "; the same command with --resume goes on" if interrupted else ""
+    return f"{said}; {history.steps} steps; kept in {folder}{further}"
+
+
+def write_page(setup: Setup, folder: Path) -> None:
+    """The page of the run; the run is kept whatever becomes of it."""
+    try:
+        page = write_report(folder, samples=setup.test)[0]
+    except (ValueError, OSError) as error:
+        say(f"the report was not written: {error}", err=True)
+    else:
+        say(f"report: {page}")
+
+
+def verify_run(setup: Setup) -> None:
+    """Check the gradients of the functions that a step of this run calls."""
+    used = set(functions_used(setup))
+    verdicts = list(verify_pairs(subject for subject in library_subjects() if subject.name in used))
+    wrong = [verdict.name for verdict in verdicts if not verdict.passed]
+    if wrong:
+        raise click.ClickException(f"wrong gradients: {', '.join(wrong)}")
+    cases = sum(verdict.cases for verdict in verdicts)
+    say(f"gradients of {', '.join(v.name for v in verdicts)}: right in {cases} cases, numerically")

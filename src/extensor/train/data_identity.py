@@ -1,0 +1,44 @@
+"""Which data a run learned from: where it was, how long it is and its digest, so that other data is noticed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+__all__ = ["check_data", "identify_data"]
+
+_CHUNK = 1 << 20
+
+
+def identify_data(path: Path | None) -> dict[str, Any]:
+    """``data`` (absolute path), ``data_bytes`` and ``data_sha256`` of a file, or of all files in a folder."""
+    if path is None:
+        return {"data": None}
+    files = sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]
+    digest, size = hashlib.sha256(), 0
+    for file in files:
+        if path.is_dir():
+            digest.update(os.fsencode(file.name) + b"\0")
+        with open(file, "rb") as content:
+            while chunk := content.read(_CHUNK):
+                digest.update(chunk)
+                size += len(chunk)
+    return {"data": str(path.resolve()), "data_bytes": size, "data_sha256": digest.hexdigest()}
+
+
+def check_data(config: dict[str, Any], path: Path | None) -> None:
+    """ValueError if ``path`` is not there any more, or does not hold what the run of ``config`` learned from."""
+    if path is None or "data_sha256" not in config:
+        return
+    if not path.exists():
+        raise FileNotFoundError(
+            f"{path}, which the run learned from, is not there; --data says where it is now"
+        )
+    now = identify_data(path)
+    if now["data_sha256"] != config["data_sha256"]:
+        raise ValueError(
+            f"{path} is not what the run learned from: it had {config['data_bytes']} bytes and the SHA-256 "
+            f"{config['data_sha256'][:12]}..., now {now['data_bytes']} and {now['data_sha256'][:12]}...; --data names data"
+        )

@@ -1,0 +1,57 @@
+"""Samples for training, validation and testing, chosen at random but always alike."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["TEST", "VALIDATION", "Rows", "hold_out", "split_rows"]
+
+TEST, VALIDATION = 0.2, 0.1  # the parts that are not trained on
+
+
+class Rows(NamedTuple):
+    """The numbers of the samples of each part, ascending."""
+
+    train: np.ndarray
+    validation: np.ndarray
+    test: np.ndarray
+
+
+def hold_out(
+    rows: np.ndarray, labels: np.ndarray | None, fraction: float, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """``rows`` without a random ``fraction`` of them, and that part; of every class alike where there are labels.
+
+    The rows, shuffled, are ordered by class; one is taken whenever the fraction of those passed reaches another whole
+    number. So each class gives its share to within one row, and the sum is exact.
+    """
+    order = np.random.default_rng(seed).permutation(len(rows))
+    if labels is not None:
+        order = order[np.argsort(labels[order], kind="stable")]
+    count = min(max(round(fraction * len(rows)), 1), len(rows) - 1)
+    marks = (np.arange(len(rows) + 1) * count + len(rows) // 2) // len(
+        rows
+    )  # a single row of a class is trained on
+    taken = order[marks[1:] > marks[:-1]]
+    mask = np.zeros(len(rows), bool)
+    mask[taken] = True
+    return rows[~mask], rows[mask]
+
+
+def split_rows(count: int, labels: np.ndarray | None = None) -> Rows:
+    """Which of ``count`` samples are trained on, validated with and tested with.
+
+    Args:
+        count: the number of samples, at least 3.
+        labels: class numbers, for parts with the same share of each class.
+    """
+    if count < 3:
+        raise ValueError(
+            f"[train] {count} samples are too few: one at least is needed each for training, validation and testing"
+        )
+    rest, test = hold_out(np.arange(count), labels, TEST, seed=0)
+    rest_labels = None if labels is None else labels[rest]
+    train, validation = hold_out(rest, rest_labels, VALIDATION / (1 - TEST), seed=1)
+    return Rows(train, validation, test)
