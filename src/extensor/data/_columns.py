@@ -47,7 +47,8 @@ class _Survey:
         self.dates = {"ymd": 0, "dmy": 0, "mdy": 0}
         self.days: dict[str, list[float]] = {"ymd": [0.0, 0], "dmy": [0.0, 0], "mdy": [0.0, 0]}  # sum, count
         self.times = False
-        self.marks = False  # whether a comma stands in a number
+        self.commas = False  # whether one stands in a number
+        self.differs = False  # whether the decimal mark makes a difference
         self.words = 0
         self.values: set[str] = set()  # of the rows to learn from, a few more than are allowed at most
         self.first_word: tuple[int, str] | None = None
@@ -75,7 +76,8 @@ class _Survey:
             self.first_word = self.first_word or (line, text)
 
     def _add_number(self, cell: Cell, text: str, learn: bool) -> None:
-        self.marks |= "," in text
+        self.commas |= "," in text
+        self.differs |= cell.dot != cell.comma
         for mark, value in ((".", cell.dot), (",", cell.comma)):
             if value is not None:
                 self.numbers[mark] += 1
@@ -93,13 +95,16 @@ class _Survey:
         return not self.is_text and max(self.dates.values()) > max(self.numbers.values())
 
     def decimal(self) -> str | None:
-        """The decimal mark that reads most cells; None where both read all of them differently."""
-        if self.numbers["."] != self.numbers[","]:
-            return max(".,", key=self.numbers.__getitem__)
-        return None if self.marks else "."
+        """The decimal mark that reads most cells; None where both read as many."""
+        if self.numbers["."] == self.numbers[","]:
+            return None
+        return max(".,", key=self.numbers.__getitem__)
 
-    def column(self, file: Path, name: str, fill: bool, decimal: str) -> Column:
-        """The column this is, or what is wrong with it; ``decimal`` decides where its cells do not."""
+    def column(self, file: Path, name: str, fill: bool, others: str | None, habit: str) -> Column:
+        """The column this is, or what is wrong with it.
+
+        Where its cells do not tell the decimal mark, the ``others`` decide, or the ``habit`` for numbers with commas.
+        """
         if self.is_text:
             return {"name": name, "values": sorted(self.values)}
         if self.first_word is not None:
@@ -116,13 +121,13 @@ class _Survey:
         if self.first_empty is not None and not fill:
             raise _is_empty(file, self.first_empty, name)
         if self.is_date:
-            first = "dmy" if decimal == "," else "mdy"  # where both read every cell
+            first = "dmy" if (others or habit) == "," else "mdy"  # where both read every cell
             order = max(("ymd", first, "dmy", "mdy"), key=self.dates.__getitem__)
             total, count = self.days[order]
             return {"name": name, "date": order, "time": self.times, "mean": total / max(count, 1)}
-        mark = self.decimal() or decimal
+        mark = self.decimal() or others or (habit if self.commas else ".")
         mean = self.totals[mark] / self.counts[mark] if self.counts[mark] else 0.0
-        return {"name": name, "mean": mean} | ({"decimal": ","} if mark == "," and self.marks else {})
+        return {"name": name, "mean": mean} | ({"decimal": ","} if mark == "," and self.differs else {})
 
 
 def _is_empty(file: Path, line: int, name: str) -> ValueError:
@@ -144,7 +149,7 @@ def survey(
     """What the columns at ``places`` hold.
 
     Args:
-        decimal: the mark to assume where nothing tells.
+        decimal: the mark to assume in numbers with commas where nothing tells.
         learn: which rows the means and the lists of words come from; None for all. Kinds come from every row.
     """
     found = [_Survey() for _ in places]
@@ -158,12 +163,9 @@ def survey(
             f"[read_csv] {file}: text with more than {MOST_VALUES} different values, too many to tell apart: "
             f"{', '.join(crowded)}; leave the column out with ignore, or replace it by numbers"
         )
-    marks = [c.decimal() for c in found if c.marks and not c.is_text]
-    if "," in marks and "." not in marks:
-        decimal = ","  # the other columns tell
-    elif "." in marks and "," not in marks:
-        decimal = "."
-    return [column.column(file, names[i], fill, decimal) for column, i in zip(found, places)]
+    told = {mark for c in found if not c.is_text and (mark := c.decimal()) is not None}
+    others = told.pop() if len(told) == 1 else None
+    return [column.column(file, names[i], fill, others, decimal) for column, i in zip(found, places)]
 
 
 # Cells as numbers
