@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from ..train.printable import printable
+from .._printable import printable
 
 __all__ = ["release_broken_streams", "say"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ def prepare(options: TrainOptions, folder: Path, resume: bool) -> Setup:
         ValueError: the options or the data are not those the run was started with.
     """
     recipe = options.recipe or "lenet"
-    before = read_config(folder) if resume and (folder / "config.json").exists() else {}
+    before = read_config(folder) if resume and os.path.lexists(folder / "config.json") else {}
     if before:
         options = options.completed_by(of_run(before))
     seed_layers(options.seed or 0)

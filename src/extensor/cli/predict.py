@@ -11,11 +11,13 @@ import click
 import numpy as np
 
 from .. import data as datasets
+from .._printable import printable
 from ..graph import no_grad
 from ..ops.softmax import softmax
 from ..tensor import asarray
 from ..train.saved_run import held_out_samples, new_samples
 from ..train.table_samples import unscaled
+from ..train.whole_files import write_whole
 from ._output import say
 from ._saved_run import open_run
 
@@ -52,7 +54,7 @@ def command(run: Path, data: Path | None, out: Path | None) -> None:
     try:
         samples = _samples(config, data)
         outputs = _outputs(model, samples)
-    except (ValueError, OSError) as error:
+    except (ValueError, TypeError, OSError, MemoryError) as error:
         raise click.ClickException(str(error)) from None
     if outputs.shape[1] == 1 and config.get("classes") is None:
         rows, closing = _quantities(outputs[:, 0], samples.targets, config.get("table"))
@@ -119,12 +121,16 @@ def _show(rows: list[list[Any]], out: Path | None) -> None:
     """All rows into a file, or the first of them on the screen."""
     count = len(rows) - 1
     if out is not None:
-        with out.open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows(rows)
-        click.echo(f"{count} predictions written to {out}")
+        written = io.StringIO()
+        csv.writer(written, lineterminator="\n").writerows(rows)
+        try:
+            write_whole("predict", out, [written.getvalue().encode("utf-8")])
+        except OSError as error:
+            raise click.ClickException(error.strerror or str(error)) from None
+        say(f"{count} predictions written to {out}")
         return
     shown = io.StringIO()
     csv.writer(shown, lineterminator="\n").writerows(rows[: SHOWN + 1])
-    click.echo(shown.getvalue(), nl=False)
+    click.echo(printable(shown.getvalue()), nl=False)
     if count > SHOWN:
         click.echo(f"{count - SHOWN} more; --out FILE writes them all", err=True)

@@ -30,12 +30,16 @@ def identify_data(path: Path | None) -> dict[str, Any]:
 
 def check_data(config: dict[str, Any], path: Path | None) -> None:
     """ValueError if ``path`` is not there any more, or does not hold what the run of ``config`` learned from."""
-    if path is None or "data_sha256" not in config:
+    if path is None:
         return
     if not path.exists():
         raise FileNotFoundError(
             f"{path}, which the run learned from, is not there; --data says where it is now"
         )
+    if not path.is_file() and not path.is_dir():
+        raise ValueError(f"{path} is neither a file nor a folder; --data names data")
+    if "data_sha256" not in config:
+        return
     now = identify_data(path)
     if now["data_sha256"] != config["data_sha256"]:
         raise ValueError(

@@ -18,6 +18,7 @@ class Progress:
     Attributes:
         step: the number of optimiser steps made.
         epoch: the number of epochs finished.
+        planned_steps: how long the run was planned when its schedule was made.
         began_at: step and epoch at which the call of ``fit`` began that the run belongs to.
         validated_at: the step of the newest validation; -1 before the first.
         best: the best value of the monitored metric so far.
@@ -31,6 +32,7 @@ class Progress:
         self.step = 0
         self.epoch = 0
         self.began_at = (0, 0)
+        self.planned_steps: int | None = None
         self.validated_at = -1
         self.best: float | None = None
         self.stop_reason: str | None = None
@@ -82,6 +84,7 @@ class Progress:
             "best": self.best,
             "window": dict(self.window),
             "running": self.totals.state_dict(),
+            "planned_steps": self.planned_steps,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -95,3 +98,4 @@ class Progress:
         self.validated_at, self.best = int(state["validated_at"]), state["best"]
         self.stop_reason = state["stopped"]
         self.totals, self.window = totals, window
+        self.planned_steps = None if state.get("planned_steps") is None else int(state["planned_steps"])

@@ -11,6 +11,7 @@ from ..data import DamagedFileError
 from ..nn import Module
 from .checkpoint import Checkpoints, load_checkpoint
 from .log import Log, read_log
+from .run_files import check_own
 from .tensorboard import EventWriter
 from .weights import save_weights
 from .whole_files import remove_unfinished, write_whole
@@ -48,7 +49,10 @@ class RunFolder:
             FileExistsError: there is a run and ``resume`` is False.
             ValueError: all its checkpoints are damaged.
         """
-        if self.path is None or self._checkpoints is None or not self._checkpoints.files():
+        if self.path is None or self._checkpoints is None:
+            return None
+        check_own("fit", self._checkpoints.folder)
+        if not self._checkpoints.files():
             return None
         if not resume:
             raise FileExistsError(
@@ -71,6 +75,7 @@ class RunFolder:
         if log_length is None and self._config is not None:
             write_whole("fit", self.path / "config.json", [json.dumps(self._config, indent=2).encode()])
         if self._tensorboard:
+            check_own("fit", self.path / "events")
             first_step = 0 if log_length is None else step + 1
             self._events = EventWriter(self.path / "events", first_step)
 

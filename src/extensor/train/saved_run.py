@@ -10,6 +10,7 @@ from .. import data, nn
 from .array_samples import read_array_samples
 from .data_identity import check_data
 from .model_config import make_model
+from .run_files import check_own, read_own
 from .sample_files import load_parts
 from .sample_recipes import enlarged
 from .table_notes import strange_cells
@@ -25,7 +26,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     """The configuration of a run; FileNotFoundError where there is none, ValueError where it is damaged."""
     path = folder / "config.json"
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = json.loads(read_own("read_config", path).decode("utf-8"))
     except FileNotFoundError:
         raise FileNotFoundError(f"{folder} is not the folder of a run: it has no config.json") from None
     except (ValueError, RecursionError) as error:
@@ -66,6 +67,7 @@ def weights_file(folder: Path) -> Path:
     """The best weights of a run, or those of its end where nothing was validated."""
     for name in ("best.safetensors", "model.safetensors"):
         if (folder / name).exists():
+            check_own("load_model", folder / name)
             return folder / name
     raise ValueError(f"{folder} has no weights yet; is the run finished? (extensor train ... --resume)")
 

@@ -15,7 +15,7 @@ from .interrupts import noticing_interrupts
 from .lock import locked
 from .loop import Length, TrainingLoop
 from .run_folder import RunFolder
-from .run_state import load_run_state
+from .run_state import load_run_state, other_build
 from .trainer_base import TrainerBase, at_least, of_type
 
 __all__ = ["History", "Trainer"]
@@ -125,13 +125,32 @@ class Trainer(TrainerBase):
             folder.open(log_length, self.step)
             display = display_for(self.display)
             loop = TrainingLoop(self, train, validation, length, folder, display)
+            messages = [] if found is None else self._changes(found[1], loop.total_steps)
+            self.progress.planned_steps = loop.total_steps
             if found is not None:
                 loop.history.records += folder.earlier_records()
             loop.write_beginning(resumed=found is not None)
             stack.callback(display.stop)
             display.start(loop.total_steps, self.step - self.progress.began_at[0], epochs)
+            for text in messages:
+                display.message(text)
             loop.run(stack.enter_context(noticing_interrupts()))
         return loop.history
+
+    def _changes(self, state: dict[str, Any], total_steps: int) -> list[str]:
+        """What is not as it was when the run was left, a sentence each; a longer run gets its schedule planned anew."""
+        messages = []
+        elsewhere = other_build(state)
+        if elsewhere is not None:
+            messages.append(f"Resuming: {elsewhere}. The run goes on, but its last bits may differ.")
+        planned = self.progress.planned_steps
+        if planned is not None and planned != total_steps and self.replay_schedule():
+            rate = self.optimizer.param_groups[0]["lr"]
+            messages.append(
+                f"Resuming: planned for {planned} steps, now for {total_steps}; the schedule is planned anew, "
+                f"the learning rate goes on at {rate:.3g}."
+            )
+        return messages
 
     def evaluate(self, batches: Iterable[Any]) -> dict[str, Any]:
         """The mean loss and the metrics over some batches, in evaluation mode and without recording.

@@ -102,6 +102,19 @@ class TrainerBase:
             return
         self.schedule.step()
 
+    def replay_schedule(self) -> bool:
+        """Bring the schedule to where it stands by its own steps from the beginning: its length may have changed.
+
+        Returns whether there is one that knows its length; one that waits for a plateau does not.
+        """
+        if self.schedule is None or isinstance(self.schedule, ReduceLROnPlateau):
+            return False
+        steps = self.schedule.last_epoch
+        self.schedule.restart()
+        for _ in range(steps):
+            self.schedule.step()
+        return True
+
 
 def of_type(name: str, value: Any, kind: type) -> Any:
     if not isinstance(value, kind):

@@ -15,7 +15,7 @@ def printable(text: str, keep: str = "\n\t") -> str:
     r"""``text`` with every character escaped that a terminal could obey instead of showing.
 
     Example:
-        >>> from extensor.train.printable import printable
+        >>> from extensor._printable import printable
         >>> print(printable("name \x1b[31m red"))
         name \x1b[31m red
     """
