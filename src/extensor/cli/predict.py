@@ -60,6 +60,10 @@ def command(run: Path, data: Path | None, out: Path | None) -> None:
         rows, closing = _quantities(outputs[:, 0], samples.targets, config.get("table"))
     else:
         names = config.get("classes") or [str(i) for i in range(outputs.shape[1])]
+        if len(names) != outputs.shape[1] or (
+            samples.targets is not None and samples.targets.dtype.kind == "f"
+        ):
+            raise click.ClickException(f"{run}: its classes are not those of its model or its data")
         rows, closing = _labels(outputs, samples.targets, names)
     _show(rows, out)
     if closing is not None:

@@ -68,6 +68,12 @@ def command(run: Path, tokens: int, prompt: str | None, temperature: float, seed
     if not len(start):
         raise click.ClickException("--prompt must not be empty")
     click.echo(printable(prompt), nl=False)
-    for token in drawn_tokens(model, start, tokens, config["length"], temperature, random.generator(seed)):
-        click.echo(printable(alphabet.decode([token])), nl=False)
+    try:
+        for token in drawn_tokens(
+            model, start, tokens, config["length"], temperature, random.generator(seed)
+        ):
+            click.echo(printable(alphabet.decode([token])), nl=False)
+    except (ValueError, TypeError) as error:  # a configuration that does not fit its weights
+        click.echo()
+        raise click.ClickException(str(error)) from None
     click.echo()

@@ -14,7 +14,7 @@ from .run_files import check_own, read_own
 from .sample_files import load_parts
 from .sample_recipes import enlarged
 from .table_notes import strange_cells
-from .table_samples import is_table, read_again
+from .table_samples import is_description, is_table, read_again
 from .weights import load_weights
 
 __all__ = ["load_model", "new_samples", "read_config", "held_out_samples", "weights_file"]
@@ -39,7 +39,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
-_TEXTS = ("recipe", "data", "data_sha256", "vocabulary", "task")
+_TEXTS = ("recipe", "data", "data_sha256", "vocabulary", "task", "target")
 
 
 def _problem(config: dict[str, Any]) -> str | None:
@@ -58,8 +58,11 @@ def _problem(config: dict[str, Any]) -> str | None:
         return "a language model needs a vocabulary and a length"
     if len(set(config.get("vocabulary", ""))) != len(config.get("vocabulary", "")):
         return "a character stands twice in the vocabulary"
-    if "table" in config and not isinstance(config["table"], dict):
+    if "table" in config and not is_description(config["table"]):
         return "table is no description of a table"
+    ignore = config.get("ignore", [])
+    if not isinstance(ignore, list) or not all(isinstance(column, str) for column in ignore):
+        return "ignore is no list of columns"
     return None
 
 

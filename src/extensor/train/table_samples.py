@@ -17,7 +17,7 @@ from .recipe import Task
 from .splits import Rows, split_rows
 from .table_notes import table_notes
 
-__all__ = ["TableSamples", "is_table", "read_again", "read_table", "unscaled"]
+__all__ = ["TableSamples", "is_description", "is_table", "read_again", "read_table", "unscaled"]
 
 
 @dataclass
@@ -88,6 +88,23 @@ def read_again(path: Path, description: Any) -> tuple[Table, Dataset]:
         raise ValueError(
             f"the run's table is described as {describe(description)}, which no table is: {error}"
         ) from None
+
+
+def is_description(value: Any) -> bool:
+    """Whether a value from a file can be what :func:`read_table` describes a table with."""
+    if not isinstance(value, dict) or not {"encoding", "inputs", "target"} <= set(value):
+        return False
+    target = value["target"]
+    return _is_scale(value["inputs"]) and (
+        target is None or (_is_scale(target) and len(target["mean"]) == len(target["spread"]) == 1)
+    )
+
+
+def _is_scale(value: Any) -> bool:
+    if not isinstance(value, dict) or set(value) != {"mean", "spread"}:
+        return False
+    parts = value.values()
+    return all(isinstance(part, list) and all(type(n) in (int, float) for n in part) for part in parts)
 
 
 def unscaled(values: np.ndarray, description: Mapping[str, Any] | None) -> np.ndarray:
