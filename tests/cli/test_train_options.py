@@ -164,3 +164,37 @@ def test_the_test_samples_do_not_choose_the_weights(table: Path, tmp_path: Path)
     assert "validation accuracy" in result.stdout
     assert "42 samples to train, 6 to validate, 12 to test" in result.stderr
     assert "of 12 samples" in call("predict", run).output
+
+
+def test_parts_in_files_of_their_own(table: Path, tmp_path: Path) -> None:
+    lines = table.read_text().splitlines()
+    for name, rows in (("v.csv", lines[1:6]), ("t.csv", lines[6:16]), ("all.csv", lines[16:])):
+        (tmp_path / name).write_text("\n".join([lines[0], *rows]))
+    run, files = tmp_path / "run", ["--validation", tmp_path / "v.csv", "--test", tmp_path / "t.csv"]
+    result = call("train", "mlp", "--data", tmp_path / "all.csv", *files, "--epochs", "1", "--out", run)
+    assert result.exit_code == 0, result.output
+    assert "45 samples to train, 5 to validate, 10 to test" in result.stderr
+    predicted = call("predict", run, "--out", tmp_path / "p.csv")
+    assert "of 10 samples" in predicted.output
+    wanted = [line.split(",")[3] for line in (tmp_path / "p.csv").read_text().splitlines()[1:]]
+    assert wanted == [line.split(",")[2] for line in lines[6:16]]
+    assert (
+        call("train", "mlp", "--epochs", "2", "--out", run, "--resume").exit_code == 0
+    )  # the run knows them
+    (tmp_path / "v.csv").write_text("\n".join(lines[:4]))
+    changed = call("train", "mlp", "--epochs", "3", "--out", run, "--resume")
+    assert "another validation file" in changed.stderr
+    (tmp_path / "v.csv").write_text("a,b\n1,2\n")
+    refused = call("train", "mlp", "--data", tmp_path / "all.csv", *files, "--out", tmp_path / "other")
+    assert "v.csv has no targets" in refused.stderr
+    assert "files of their own" in call("train", "lenet", *files, "--out", tmp_path / "other").stderr
+
+
+def test_a_part_of_arrays_in_a_file_of_its_own(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(30, 3))
+    np.savez(tmp_path / "a.npz", x=x, y=np.arange(30) % 3)
+    np.savez(tmp_path / "t.npz", x=x[:4], y=np.array([2, 2, 0, 0]))
+    files = ["--data", tmp_path / "a.npz", "--test", tmp_path / "t.npz"]
+    result = call("train", "mlp", *files, "--epochs", "1", "--out", tmp_path / "run")
+    assert "27 samples to train, 3 to validate, 4 to test" in result.stderr
+    assert "of 4 samples" in call("predict", tmp_path / "run").output

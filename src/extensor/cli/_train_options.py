@@ -26,6 +26,8 @@ class TrainOptions:
     target: str | None = None
     ignore: tuple[str, ...] | None = None
     task: str | None = None
+    validation: Path | None = None
+    test: Path | None = None
     out: Path | None = None
     epochs: int | None = None
     steps: int | None = None
@@ -44,7 +46,9 @@ class TrainOptions:
 
     def order(self) -> Order:
         task: Any = self.task or "auto"
-        return Order(self.data, self.seed or 0, self.target, self.ignore or (), task, self.settings)
+        return Order(
+            self.data, self.seed or 0, self.target, self.ignore or (), task, self.validation, self.test, self.settings
+        )  # fmt: skip
 
 
 def of_run(config: dict[str, Any]) -> TrainOptions:
@@ -55,6 +59,8 @@ def of_run(config: dict[str, Any]) -> TrainOptions:
         target=config.get("target"),
         ignore=tuple(ignore) if isinstance(ignore, list) and ignore else None,
         task=config.get("task"),
+        validation=Path(config["validation"]) if config.get("validation") else None,
+        test=Path(config["test"]) if config.get("test") else None,
         settings={name: config[name] for name in SETTINGS if name in config},
     )
 
@@ -78,6 +84,7 @@ def read_toml(path: Path) -> TrainOptions:
         raise ValueError(f"{path} is no TOML file: {error}") from None
     kinds: dict[str, type | tuple[type, ...]] = {
         "recipe": str, "data": str, "target": (str, int), "ignore": list, "task": str, "out": str,
+        "validation": str, "test": str,
         "epochs": int, "steps": int, "seed": int,
     }  # fmt: skip
     found = TrainOptions()
@@ -104,7 +111,7 @@ def _set(found: TrainOptions, path: Path, name: str, value: Any) -> None:
     lowest = {"epochs": 1, "steps": 1, "seed": 0}.get(name)
     if lowest is not None and value < lowest:
         raise ValueError(f"{path}: {name} must be at least {lowest}, got {value}")
-    if name in ("data", "out"):
+    if name in ("data", "validation", "test", "out"):
         value = path.parent / value  # as seen from the file
     elif name == "ignore":
         value = tuple(str(column) for column in value)

@@ -25,10 +25,10 @@ from ._train_options import SETTINGS, TrainOptions, of_run
 __all__ = ["closing_line", "prepare", "run_training", "verify_run", "write_page"]
 
 _OF_A_RUN = (
-    "recipe", "seed", "data_sha256", "task", "target", "ignore", "classes", "table", "vocabulary", "length", "model",
+    "recipe", "seed", "data_sha256", "validation_sha256", "test_sha256", "task", "target", "ignore", "classes", "table", "vocabulary", "length", "model",
     *SETTINGS,
 )  # fmt: skip
-_WORDS = {"data_sha256": "data"}
+_WORDS = {"data_sha256": "data", "validation_sha256": "validation file", "test_sha256": "test file"}
 
 
 def prepare(options: TrainOptions, folder: Path, resume: bool) -> Setup:
@@ -52,7 +52,7 @@ def _check_same_run(folder: Path, before: dict[str, Any], now: dict[str, Any]) -
     for name in _OF_A_RUN:
         old, new = before.get(name), json.loads(json.dumps(now.get(name)))
         if old != new:
-            short = not isinstance(old, dict) and name != "data_sha256" and len(f"{old}{new}") < 200
+            short = not isinstance(old, dict) and name not in _WORDS and len(f"{old}{new}") < 200
             raise ValueError(
                 f"{folder} was started with another {_WORDS.get(name, name)}"
                 + (f" ({old}, now {new})" if short else "")

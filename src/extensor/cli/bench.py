@@ -34,7 +34,10 @@ __all__ = ["command"]
     help="Only cases of this size, e.g. 16, 4K, 1M, 8M (repeatable).",
 )
 @click.option(
-    "--threads", metavar="N", type=click.IntRange(1), help="Threads for every library.  [default: ours]"
+    "--threads",
+    metavar="N",
+    type=click.IntRange(1, config.MAX_THREADS),
+    help="Threads for every library.  [default: ours]",
 )
 @click.option(
     "--rounds", metavar="N", type=click.IntRange(2), default=30, show_default=True, help="Rounds per case."

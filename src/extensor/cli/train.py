@@ -68,6 +68,16 @@ Ctrl-C ends a run with a checkpoint and the exit code 130; a second one ends it 
     help="Whether targets are classes or quantities.  [default: auto]",
 )
 @click.option(
+    "--validation",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A file that chooses the best weights.  [default: a tenth of the data]",
+)
+@click.option(
+    "--test",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A file to test with.  [default: a fifth of the data]",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     help="The run's folder.  [default: runs/RECIPE]",
@@ -121,7 +131,7 @@ Ctrl-C ends a run with a checkpoint and the exit code 130; a second one ends it 
 )
 def command(
     recipe: str | None, data: Path | None, target: str | None, ignore: tuple[str, ...], task: str | None, out: Path | None,
-    epochs: int | None, steps: int | None, seed: int | None, threads: int | None, resume: bool,
+    validation: Path | None, test: Path | None, epochs: int | None, steps: int | None, seed: int | None, threads: int | None, resume: bool,
     assignments: tuple[str, ...], config_file: Path | None, show_config: bool, tensorboard: bool, verify: bool,
     **settings: Any,
 ) -> None:  # fmt: skip
@@ -133,7 +143,7 @@ def command(
     try:
         given = {name: value for name, value in settings.items() if value is not None}
         options = TrainOptions(
-            recipe, data, target, ignore or None, task, out, epochs, steps, seed,
+            recipe, data, target, ignore or None, task, validation, test, out, epochs, steps, seed,
             given | parse_assignments(assignments),
         )  # fmt: skip
         if config_file is not None:

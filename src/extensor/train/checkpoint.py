@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..checks import as_int
 from ..data import DamagedFileError
 from ..errors import describe
-from ..checks import as_int
 from .run_files import check_own
 from .state_trees import flatten_state, restore_state
 from .weights import load_tensors, save_tensors

@@ -12,10 +12,13 @@ __all__ = ["check_data", "identify_data"]
 _CHUNK = 1 << 20
 
 
-def identify_data(path: Path | None) -> dict[str, Any]:
-    """``data`` (absolute path), ``data_bytes`` and ``data_sha256`` of a file, or of all files in a folder."""
+def identify_data(path: Path | None, name: str = "data") -> dict[str, Any]:
+    """``data`` (absolute path), ``data_bytes`` and ``data_sha256`` of a file, or of all files in a folder.
+
+    ``name`` stands before the others: data has parts with files of their own.
+    """
     if path is None:
-        return {"data": None}
+        return {name: None}
     files = sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]
     digest, size = hashlib.sha256(), 0
     for file in files:
@@ -25,10 +28,10 @@ def identify_data(path: Path | None) -> dict[str, Any]:
             while chunk := content.read(_CHUNK):
                 digest.update(chunk)
                 size += len(chunk)
-    return {"data": str(path.resolve()), "data_bytes": size, "data_sha256": digest.hexdigest()}
+    return {name: str(path.resolve()), f"{name}_bytes": size, f"{name}_sha256": digest.hexdigest()}
 
 
-def check_data(config: dict[str, Any], path: Path | None) -> None:
+def check_data(config: dict[str, Any], path: Path | None, name: str = "data") -> None:
     """ValueError if ``path`` is not there any more, or does not hold what the run of ``config`` learned from."""
     if path is None:
         return
@@ -38,11 +41,12 @@ def check_data(config: dict[str, Any], path: Path | None) -> None:
         )
     if not path.is_file() and not path.is_dir():
         raise ValueError(f"{path} is neither a file nor a folder; --data names data")
-    if "data_sha256" not in config:
+    claimed = config.get(f"{name}_sha256")
+    if claimed is None:
         return
     now = identify_data(path)
-    if now["data_sha256"] != config["data_sha256"]:
+    if now["data_sha256"] != claimed:
         raise ValueError(
-            f"{path} is not what the run learned from: it had {config['data_bytes']} bytes and the SHA-256 "
-            f"{config['data_sha256'][:12]}..., now {now['data_bytes']} and {now['data_sha256'][:12]}...; --data names data"
+            f"{path} is not what the run learned from: it had {config.get(f'{name}_bytes')} bytes and the SHA-256 "
+            f"{claimed[:12]}..., now {now['data_bytes']} and {now['data_sha256'][:12]}...; --data names data"
         )

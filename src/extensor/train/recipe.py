@@ -26,6 +26,7 @@ class Order:
         seed: of weights, shuffling and dropout.
         target, ignore: of a table, the column to predict and those to leave out.
         task: whether targets are classes or quantities; ``"auto"`` decides by what they are.
+        validation, test: files with the samples of these parts; without them, they are split off the data.
         settings: changes to the hyperparameters of the recipe.
     """
 
@@ -34,6 +35,8 @@ class Order:
     target: str | None = None
     ignore: tuple[str, ...] = ()
     task: Task = "auto"
+    validation: Path | None = None
+    test: Path | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -1,4 +1,4 @@
-"""Samples to learn from, in three parts, from whatever holds them; and all samples of a file, to predict."""
+"""Samples to learn from, in three parts, from whatever holds them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from .. import data
 from .array_samples import read_array_samples
-from .recipe import Task
+from .recipe import Order
 from .splits import VALIDATION, Rows, hold_out, split_rows
-from .table_samples import is_table, read_table
+from .table_samples import is_table, read_again, read_table
 
 __all__ = ["Parts", "load_parts"]
 
@@ -38,27 +38,23 @@ class Parts:
         return "{:,} samples to train, {:,} to validate, {:,} to test".format(*numbers)
 
 
-def load_parts(
-    path: Path | None,
-    task: Task = "auto",
-    target: str | None = None,
-    ignore: tuple[str, ...] = (),
-    tables: bool = False,
-) -> Parts:
+def load_parts(order: Order, tables: bool = False) -> Parts:
     """The embedded digits; a folder of MNIST or CIFAR-10 files; a .npz file; with ``tables``, a table too."""
-    if tables and is_table(path):
-        assert path is not None
-        table = read_table(path, target, ignore, task)
-        parts = _parts(table.samples, table.rows, table.notes)
-        parts.table = table.description
-    elif target is not None or ignore:
+    path = order.data
+    if tables and path is not None and is_table(path):
+        parts = _table_parts(order, path)
+    elif order.target is not None or order.ignore:
         raise ValueError(f"[train] {path or 'the embedded digits'}: only a table (.csv) has columns to name")
-    elif path is not None and path.is_dir():
-        parts = _with_test_files(path)
+    elif path is not None and path.suffix == ".npz" and not path.is_dir():
+        parts = _array_parts(order, path)
+    elif order.validation is not None or order.test is not None:
+        raise ValueError("[train] only a table (.csv) or a .npz file has its parts in files of their own")
     elif path is None:
-        parts = _split(data.digits(), ["the digits that come with ExTensor"])
-    elif path.suffix == ".npz":
-        parts = _split(*read_array_samples(path, task))
+        samples = data.digits()
+        rows = split_rows(len(samples), _labels(samples))
+        parts = _parts(samples, rows, (None, None), ["the digits that come with ExTensor"])
+    elif path.is_dir():
+        parts = _with_test_files(path)
     else:
         raise ValueError(
             f"[load_samples] {path} is neither a folder of MNIST or CIFAR-10 files nor a .npz file nor, for mlp, a .csv file"
@@ -67,21 +63,57 @@ def load_parts(
     return parts
 
 
+def _table_parts(order: Order, path: Path) -> Parts:
+    table = read_table(
+        path, order.target, order.ignore, order.task, order.validation is None, order.test is None
+    )
+
+    def other(file: Path | None) -> data.Dataset | None:
+        return None if file is None else _with_targets(file, read_again(file, table.description)[1])
+
+    parts = _parts(table.samples, table.rows, (other(order.validation), other(order.test)), table.notes)
+    parts.table = table.description
+    return parts
+
+
+def _array_parts(order: Order, path: Path) -> Parts:
+    samples, notes = read_array_samples(path, order.task)
+    rows = split_rows(len(samples), _labels(samples), order.validation is None, order.test is None)
+    classes = None if samples.classes is None else list(samples.classes)
+    task: Any = "regression" if classes is None else "classification"
+
+    def other(file: Path | None) -> data.Dataset | None:
+        return None if file is None else read_array_samples(file, task, classes)[0]
+
+    return _parts(samples, rows, (other(order.validation), other(order.test)), notes)
+
+
 def _with_test_files(path: Path) -> Parts:
     """Data sets that bring their test samples along."""
     train, test = data.cifar10(path) if any(path.glob("data_batch_*")) else data.mnist(path)
-    fraction = VALIDATION / (1 - VALIDATION)
-    learned, held_out = hold_out(np.arange(len(train)), _labels(train), fraction, seed=1)
-    return Parts(subset(train, learned), subset(train, held_out), test, notes=[f"{path}: {test!r} to test"])
+    learned, held_out = hold_out(np.arange(len(train)), _labels(train), VALIDATION, seed=1)
+    return Parts(_subset(train, learned), _subset(train, held_out), test, notes=[f"{path}: {test!r} to test"])
 
 
-def _split(samples: data.Dataset, notes: list[str]) -> Parts:
-    return _parts(samples, split_rows(len(samples), _labels(samples)), notes)
+def _parts(
+    samples: data.Dataset,
+    rows: Rows,
+    others: tuple[data.Dataset | None, data.Dataset | None],
+    notes: list[str],
+) -> Parts:
+    """The rows of each part; validation and test from elsewhere where they are given."""
+    validation, test = (
+        _subset(samples, part) if other is None else other for part, other in zip(rows[1:], others)
+    )
+    return Parts(_subset(samples, rows.train), validation, test, notes=notes)
 
 
-def _parts(samples: data.Dataset, rows: Rows, notes: list[str]) -> Parts:
-    train, validation, test = (subset(samples, part) for part in rows)
-    return Parts(train, validation, test, notes=notes)
+def _with_targets(file: Path, samples: data.Dataset) -> data.Dataset:
+    if samples.targets is None:
+        raise ValueError(
+            f"[train] {file} has no targets, or not in every row; they are needed to see how good the model is"
+        )
+    return samples
 
 
 def _labels(samples: data.Dataset) -> np.ndarray | None:
@@ -89,6 +121,5 @@ def _labels(samples: data.Dataset) -> np.ndarray | None:
     return targets if targets is not None and targets.dtype.kind in "iu" and targets.ndim == 1 else None
 
 
-def subset(samples: data.Dataset, rows: np.ndarray) -> data.Dataset:
-    """Some of the samples."""
+def _subset(samples: data.Dataset, rows: np.ndarray) -> data.Dataset:
     return data.Dataset(*samples.gather(rows), samples.transforms, samples.classes)

@@ -22,7 +22,7 @@ __all__ = ["enlarged", "lenet", "mlp", "resnet20", "squared_error"]
 
 def mlp(order: Order, settings: Hyperparameters) -> Setup:
     """Dense layers, for samples of any shape and tables."""
-    parts = load_parts(order.data, order.task, order.target, order.ignore, tables=True)
+    parts = load_parts(order, tables=True)
     inputs = int(np.prod(parts.train[0][0].shape))
     sizes = [inputs, *settings.hidden, _outputs(parts.train)]
     setup = _samples_setup(order, settings, parts, {"name": "MLP", "args": {"sizes": sizes}, "flatten": True})
@@ -33,7 +33,7 @@ def mlp(order: Order, settings: Hyperparameters) -> Setup:
 
 def lenet(order: Order, settings: Hyperparameters) -> Setup:
     """LeNet-5, for images of 28 x 28 pixels; the embedded digits are enlarged to that."""
-    parts = load_parts(order.data, order.task)
+    parts = load_parts(order)
     _check_images("lenet", order, parts)
     for name in ("train", "validation", "test"):
         setattr(parts, name, enlarged(getattr(parts, name)))
@@ -46,7 +46,7 @@ def lenet(order: Order, settings: Hyperparameters) -> Setup:
 
 def resnet20(order: Order, settings: Hyperparameters) -> Setup:
     """ResNet-20, with random crops and flips for images of 32 x 32 pixels."""
-    parts = load_parts(order.data, order.task)
+    parts = load_parts(order)
     _check_images("resnet20", order, parts)
     if parts.train.inputs.shape[2:] == (32, 32):
         parts.train = parts.train.with_transforms(data.RandomCrop(32, padding=4), data.RandomFlip())
@@ -88,6 +88,8 @@ def _samples_setup(order: Order, settings: Hyperparameters, parts: Parts, model:
     batch = settings.batch_size or min(max(len(train) // 32, 8), 64)  # a short table needs its steps too
     config: dict[str, Any] = {"model": model, **identify_data(order.data), "seed": order.seed}
     config |= settings.as_config() | {"batch_size": batch, "task": order.task}
+    for name, path in (("validation", order.validation), ("test", order.test)):
+        config |= {} if path is None else identify_data(path, name)
     if train.classes is not None:
         config["classes"] = list(train.classes)
     net = make_model(config)

@@ -10,6 +10,7 @@ from .. import data, nn
 from .array_samples import read_array_samples
 from .data_identity import check_data
 from .model_config import make_model
+from .recipe import Order, Task
 from .run_files import check_own, read_own
 from .sample_files import load_parts
 from .sample_recipes import enlarged
@@ -39,7 +40,10 @@ def read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
-_TEXTS = ("recipe", "data", "data_sha256", "vocabulary", "task", "target")
+_TEXTS = (
+    "recipe", "data", "data_sha256", "validation", "validation_sha256", "test", "test_sha256", "vocabulary", "task",
+    "target",
+)  # fmt: skip
 
 
 def _problem(config: dict[str, Any]) -> str | None:
@@ -95,11 +99,12 @@ def held_out_samples(config: dict[str, Any], moved: Path | None = None) -> data.
     _check_recipe(config)
     place = moved or (Path(config["data"]) if config.get("data") else None)
     check_data(config, place)
-    target = ignore = None
-    if "table" in config and place is not None:
-        target, ignore = config.get("target"), tuple(config.get("ignore", ()))
-    parts = load_parts(place, config.get("task", "auto"), target, ignore or (), tables="table" in config)
-    return _prepared(config, parts.test)
+    parts = {name: Path(config[name]) if config.get(name) else None for name in ("validation", "test")}
+    for name, path in parts.items():
+        check_data(config, path, name)
+    columns = config.get("target"), tuple(config.get("ignore", ()))
+    order = Order(place, 0, *columns, _task(config), parts["validation"], parts["test"])
+    return _prepared(config, load_parts(order, tables="table" in config).test)
 
 
 def new_samples(config: dict[str, Any], path: Path) -> tuple[data.Dataset, list[str]]:
@@ -112,14 +117,18 @@ def new_samples(config: dict[str, Any], path: Path) -> tuple[data.Dataset, list[
         return samples, strange_cells(table)
     if path.suffix == ".npz":
         samples, notes = read_array_samples(
-            path, _task_of(config), config.get("classes"), needs_targets=False
+            path,
+            "classification" if config.get("classes") else "regression",
+            config.get("classes"),
+            needs_targets=False,
         )
         return _prepared(config, samples), notes[1:]
-    return _prepared(config, load_parts(path, config.get("task", "auto")).test), []
+    return _prepared(config, load_parts(Order(path, task=_task(config))).test), []
 
 
-def _task_of(config: dict[str, Any]) -> Any:
-    return "classification" if config.get("classes") else "regression"
+def _task(config: dict[str, Any]) -> Task:
+    found: Any = config.get("task")
+    return found if found in ("classification", "regression") else "auto"
 
 
 def _prepared(config: dict[str, Any], samples: data.Dataset) -> data.Dataset:

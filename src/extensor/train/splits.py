@@ -40,18 +40,24 @@ def hold_out(
     return rows[~mask], rows[mask]
 
 
-def split_rows(count: int, labels: np.ndarray | None = None) -> Rows:
+def split_rows(
+    count: int, labels: np.ndarray | None = None, validation: bool = True, test: bool = True
+) -> Rows:
     """Which of ``count`` samples are trained on, validated with and tested with.
 
     Args:
-        count: the number of samples, at least 3.
+        count: the number of samples, one at least for each part.
         labels: class numbers, for parts with the same share of each class.
+        validation, test: whether there is this part; without, it is empty.
     """
-    if count < 3:
+    if count < 1 + validation + test:
         raise ValueError(
             f"[train] {count} samples are too few: one at least is needed each for training, validation and testing"
         )
-    rest, test = hold_out(np.arange(count), labels, TEST, seed=0)
-    rest_labels = None if labels is None else labels[rest]
-    train, validation = hold_out(rest, rest_labels, VALIDATION / (1 - TEST), seed=1)
-    return Rows(train, validation, test)
+    rest, held_out, chosen = np.arange(count), np.arange(0), np.arange(0)
+    if test:
+        rest, held_out = hold_out(rest, labels, TEST, seed=0)
+    if validation:
+        rest_labels = None if labels is None else labels[rest]
+        rest, chosen = hold_out(rest, rest_labels, VALIDATION / (1 - TEST * test), seed=1)
+    return Rows(rest, chosen, held_out)

@@ -46,7 +46,12 @@ def is_table(path: Path | None) -> bool:
 
 
 def read_table(
-    path: Path, target: str | None = None, ignore: Sequence[str] = (), task: Task = "auto"
+    path: Path,
+    target: str | None = None,
+    ignore: Sequence[str] = (),
+    task: Task = "auto",
+    validation: bool = True,
+    test: bool = True,
 ) -> TableSamples:
     """Read a table, split its rows, and scale it by what the rows to train on show.
 
@@ -58,16 +63,21 @@ def read_table(
         target: the column to predict, by name or number; the last without it.
         ignore: columns to leave out, by name or number.
         task: whether the targets are classes or quantities.
+        validation, test: whether rows are kept for these.
     """
+
+    def split(count: int, labels: np.ndarray | None) -> Rows:
+        return split_rows(count, labels, validation, test)
+
     table = read_csv_to_learn(
         path,
         -1 if target is None else _column(target),
         [_column(c) for c in ignore],
         None if task == "auto" else task == "classification",
-        lambda count, labels: split_rows(count, labels).train,
+        lambda count, labels: split(count, labels).train,
     )
     assert table.targets is not None
-    rows = split_rows(len(table), None if table.classes is None else table.targets)
+    rows = split(len(table), None if table.classes is None else table.targets)
     scaled = np.repeat(*_scaled_inputs(table.encoding)).astype(bool)
     description: dict[str, Any] = {
         "encoding": table.encoding,

@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Iterable
 from typing import Any
 
-from ..data import DataLoader
 from ..checks import as_int
+from ..data import DataLoader
 from .display import display_for
 from .evaluation import evaluate
 from .history import History

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from ..checks import as_int, as_number
 from ..errors import describe
 from ..nn import Module
-from ..checks import as_int, as_number
 from ..optim import LRScheduler, Optimizer, ReduceLROnPlateau
 from ..tensor import ExTensor
 from .callbacks import Callback
