@@ -326,3 +326,19 @@ def test_what_is_no_option_is_no_attribute() -> None:
     with pytest.raises(AttributeError, match="'SGD' object has no attribute 'rate'"):
         optimizer.rate
     assert copy.deepcopy(optimizer).lr == optimizer.lr
+
+
+def test_the_state_of_another_optimiser_is_refused() -> None:
+    parameters = [nn.Parameter(et.ones(3))]
+    saved = optim.AdamW(parameters, lr=0.1).state_dict()
+    for kind in (optim.SGD, optim.Adam, optim.Lion):
+        other = kind(parameters, lr=0.5)
+        with pytest.raises(
+            ValueError, match=rf"{kind.__name__}\.load_state_dict\] state_dict is that of .*AdamW"
+        ):
+            other.load_state_dict(saved)
+        assert other.param_groups[0]["lr"] == 0.5
+    unnamed = {key: value for key, value in saved.items() if key != "name"}  # as PyTorch writes them
+    again = optim.AdamW(parameters, lr=0.5)
+    again.load_state_dict(unnamed)
+    assert again.param_groups[0]["lr"] == 0.1

@@ -142,6 +142,7 @@ class Optimizer:
         """What the optimiser remembers and its options, as plain dicts; parameters are numbered in order."""
         numbers = {id(p): i for i, p in enumerate(self._params())}
         return {
+            "name": type(self).__name__,
             "state": {numbers[id(p)]: dict(state) for p, state in self.state.items()},
             "param_groups": [
                 {**group, "params": [numbers[id(p)] for p in group["params"]]} for group in self.param_groups
@@ -149,11 +150,19 @@ class Optimizer:
         }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Take over what :meth:`state_dict` gave. Nothing is changed unless everything fits."""
+        """Take over what :meth:`state_dict` gave, its options too. Nothing is changed unless everything fits.
+
+        A state that names another optimiser is refused: its averages would be taken for others.
+        """
         name = f"{type(self).__name__}.load_state_dict"
         if not isinstance(state_dict, Mapping) or not {"state", "param_groups"} <= set(state_dict):
             raise TypeError(
                 f"[{name}] state_dict must be a dict with 'state' and 'param_groups', got {describe(state_dict)}"
+            )
+        saved_by = state_dict.get("name", type(self).__name__)  # PyTorch's do not say
+        if saved_by != type(self).__name__:
+            raise ValueError(
+                f"[{name}] state_dict is that of {describe(saved_by)}, not of {type(self).__name__}"
             )
         groups = list(state_dict["param_groups"])
         sizes, own_sizes = [len(g["params"]) for g in groups], [len(g["params"]) for g in self.param_groups]
