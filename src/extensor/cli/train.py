@@ -12,7 +12,7 @@ from .. import config
 from ..train import FolderInUseError
 from ..train.hyperparameters import OPTIMIZERS, SCHEDULES
 from ..train.recipes import RECIPES
-from ._output import release_broken_streams, say
+from ._output import say
 from ._train_options import TrainOptions, parse_assignments, read_toml
 from ._training import closing_line, prepare, run_training, verify_run, write_page
 
@@ -190,4 +190,3 @@ def _train(options: TrainOptions, resume: bool, show_config: bool, tensorboard: 
     if verify:
         verify_run(setup)
     write_page(setup, folder)
-    release_broken_streams()
