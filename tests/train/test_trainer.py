@@ -356,3 +356,16 @@ def test_after_a_loss_that_is_not_finite_the_running_statistics_are_those_before
     with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match="at step 1"):
         trainer.fit(loader, epochs=1)
     assert {name: value.numpy().tobytes() for name, value in model.state_dict().items()} == before
+
+
+def test_of_equally_accurate_weights_those_with_the_lower_loss_are_best(tmp_path: Path) -> None:
+    """A few samples are soon all right; what follows is better still."""
+    points = data.Dataset(np.array([[1.0, 0.0], [0.0, 1.0]], np.float32), np.array([0, 1]))
+    model = nn.Linear(2, 2, rng=0)
+    trainer = train.Trainer(
+        model, optim.SGD(model.parameters(), lr=0.5), et.cross_entropy, metrics={"accuracy": train.Accuracy()},
+        monitor="val_accuracy", monitor_mode="max", folder=tmp_path, display="off",
+    )  # fmt: skip
+    history = trainer.fit(data.DataLoader(points, 2), epochs=20, validation=data.DataLoader(points, 2))
+    assert [r["val_accuracy"] for r in history.records][-5:] == [1.0] * 5
+    assert train.load_weights(tmp_path / "best.safetensors")[1]["epoch"] == "19"

@@ -173,7 +173,8 @@ class TrainingLoop:
         for callback in self.trainer.callbacks:
             callback.on_fit_end(self.trainer)
         if history.stopped != "finished":
-            kept = " A checkpoint is written; resume the run to go on from it." if self.folder.path else ""
+            resumable = history.stopped == "interrupted" and self.folder.path is not None
+            kept = " A checkpoint is written; resume the run to go on from it." if resumable else ""
             self.display.message(f"Stopped at step {self.progress.step}: {history.stopped}.{kept}")
 
     # Validation
@@ -203,10 +204,12 @@ class TrainingLoop:
         name, best = self.trainer.monitor, self.progress.best
         if name not in found:
             raise ValueError(f"[Trainer] monitor: there is no metric {name!r}; there are {', '.join(found)}")
-        value = found[name]
+        value, loss = found[name], found["val_loss"]
         better = best is None or (value < best if self.trainer.monitor_mode == "min" else value > best)
+        if value == best and self.progress.best_loss is not None:  # few samples have the same accuracy often
+            better = loss < self.progress.best_loss
         if better and not math.isnan(value):
-            self.progress.best = value
+            self.progress.best, self.progress.best_loss = value, loss
             self._save_weights("best.safetensors", {name: repr(value)})
 
     # What is kept

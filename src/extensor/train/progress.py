@@ -21,7 +21,7 @@ class Progress:
         planned_steps: how long the run was planned when its schedule was made.
         began_at: step and epoch at which the call of ``fit`` began that the run belongs to.
         validated_at: the step of the newest validation; -1 before the first.
-        best: the best value of the monitored metric so far.
+        best, best_loss: the best value of the monitored metric so far, and the validation loss it came with.
         stop_reason: why the run was asked to stop, if it was.
         totals: loss and metrics of the epoch so far.
         window: sum of losses and number of steps since the last step record of the log.
@@ -35,6 +35,7 @@ class Progress:
         self.planned_steps: int | None = None
         self.validated_at = -1
         self.best: float | None = None
+        self.best_loss: float | None = None
         self.stop_reason: str | None = None
         self.window: dict[str, float] = {"loss": 0.0, "steps": 0}
         self.begin_epoch()
@@ -82,6 +83,7 @@ class Progress:
             "validated_at": self.validated_at,
             "stopped": self.stop_reason,
             "best": self.best,
+            "best_loss": self.best_loss,
             "window": dict(self.window),
             "running": self.totals.state_dict(),
             "planned_steps": self.planned_steps,
@@ -96,6 +98,7 @@ class Progress:
         self.begin_epoch()
         self.began_at = (int(began_step), int(began_epoch))
         self.validated_at, self.best = int(state["validated_at"]), state["best"]
+        self.best_loss = state.get("best_loss")
         self.stop_reason = state["stopped"]
         self.totals, self.window = totals, window
         self.planned_steps = None if state.get("planned_steps") is None else int(state["planned_steps"])

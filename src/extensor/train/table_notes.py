@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data import Table
+from ..data._cells import parse_number
 
 __all__ = ["strange_cells", "table_notes"]
 
@@ -53,7 +54,9 @@ def _kind(column: dict[str, Any]) -> str:
 
 def _target(table: Table) -> str:
     if table.classes is not None:
-        return f"{len(table.classes)} classes: {_some(table.classes)} (--task regression takes numbers as quantities)"
+        numbers = all(parse_number(name) is not None for name in table.classes)
+        hint = " (--task regression takes them as quantities)" if numbers else ""
+        return f"{len(table.classes)} classes: {_some(table.classes)}{hint}"
     marks = ", with decimal commas" if table.encoding.get("decimal") == "," else ""
     return f"a quantity{marks}"
 
