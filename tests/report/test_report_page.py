@@ -77,6 +77,7 @@ def test_the_confusion_matrix_is_that_of_the_best_weights(digits_run: Path) -> N
     predicted = CliRunner().invoke(main, ["predict", str(digits_run)])
     assert f"accuracy {right / 359:.2%} of 359 samples" in predicted.output
     assert f"{right} of 359 test samples right" in page.text
+    assert f"test accuracy{100 * right / 359:.2f} %{right} of 359 samples" in "".join(page.text.split("\n"))
     assert f"{100 * best:.2f} %" in page.text
 
 
@@ -100,6 +101,8 @@ def test_a_table_with_classes(classes_run: Path) -> None:
 
 def test_a_table_with_quantities(quantities_run: Path) -> None:
     page = page_of(quantities_run)
+    text = page.text
+    assert text.index("test RMSE") < text.index("test R2") < text.index("validation loss")
     assert page.ids() == CURVES | LAYERS | REST | {"predictions", "errors"}
     assert "of the variance explained" in page.text
     assert "40 test samples" in page.text
