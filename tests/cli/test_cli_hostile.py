@@ -17,6 +17,8 @@ import extensor as et
 from extensor import train
 from extensor._printable import printable
 from extensor.cli import main
+from extensor.train import model_config
+from extensor.train.saved_run import load_model
 
 ESCAPE = "\x1b]8;;http://example.org\x1b\\click\x1b[2J"
 
@@ -145,6 +147,32 @@ def test_damaged_configurations_are_refused(runs: dict[str, Path], name: str) ->
             assert call("report", run).exit_code == 0  # it says so on the page
     finally:
         file.write_text(json.dumps(whole))
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("table", {"name": "MLP", "args": {"sizes": [4, 60_000, 60_000, 1]}, "flatten": True}),
+        ("table", {"name": "MLP", "args": {"sizes": [4] * 200_000 + [1]}, "flatten": True}),
+        (
+            "table",
+            {"name": "GPT", "args": {"vocab_size": 9, "block_size": 64, "n_layer": 10**7, "n_embd": 4}},
+        ),
+        ("text", {"name": "LSTMLanguageModel", "args": {"vocab_size": 27, "hidden_size": 50_000}}),
+        ("text", {"name": "ResNet20", "args": {"num_classes": 10**7}}),
+    ],
+)
+def test_a_model_larger_than_its_weights_is_not_made(
+    runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch, name: str, model: dict[str, Any]
+) -> None:
+    def made(**args: Any) -> None:
+        raise AssertionError(f"made with {args}")
+
+    for kind in model_config._KINDS:
+        monkeypatch.setitem(model_config._KINDS, kind, made)
+    config = json.loads((runs[name] / "config.json").read_text())
+    with pytest.raises(ValueError, match="parameters or more, and there are weights for"):
+        load_model(runs[name], config | {"model": model})
 
 
 def test_a_vocabulary_without_a_new_line(runs: dict[str, Path]) -> None:

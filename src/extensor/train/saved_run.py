@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from .sample_files import load_parts
 from .sample_recipes import enlarged
 from .table_notes import strange_cells
 from .table_samples import is_description, is_table, read_again
-from .weights import load_weights
+from .weights import load_weights, read_header
 
 __all__ = ["load_model", "new_samples", "read_config", "held_out_samples", "weights_file"]
 
@@ -81,8 +82,9 @@ def weights_file(folder: Path) -> Path:
 
 def load_model(folder: Path, config: dict[str, Any]) -> nn.Module:
     """The model of a run with its best weights, in evaluation mode."""
-    model = make_model(config)
-    model.load_state_dict(load_weights(weights_file(folder))[0])
+    file = weights_file(folder)
+    model = make_model(config, sum(math.prod(info.shape) for info in read_header(file).tensors.values()))
+    model.load_state_dict(load_weights(file)[0])
     return model.eval()
 
 
