@@ -198,3 +198,19 @@ def test_a_part_of_arrays_in_a_file_of_its_own(tmp_path: Path) -> None:
     result = call("train", "mlp", *files, "--epochs", "1", "--out", tmp_path / "run")
     assert "27 samples to train, 3 to validate, 4 to test" in result.stderr
     assert "of 4 samples" in call("predict", tmp_path / "run").output
+
+
+def test_folds(table: Path, tmp_path: Path) -> None:
+    options = ["--data", table, "--epochs", "1", "--out", tmp_path / "run", "--folds", "3"]
+    result = call("train", "mlp", *options)
+    assert result.exit_code == 0, result.output
+    accuracies = []
+    for k in (1, 2, 3):
+        shown = call("predict", tmp_path / "run" / f"fold-{k}").output
+        assert "of 20 samples" in shown
+        accuracies.append(float(shown.split("accuracy ")[1].split("%")[0]))
+    mean, spread = np.mean(accuracies), np.std(accuracies, ddof=1)
+    assert f"test accuracy {mean:.2f}% ± {spread:.2f}% over 3 folds" in result.stdout
+    again = call("train", "mlp", *options, "--resume")
+    assert again.stdout.splitlines()[-1] == result.stdout.splitlines()[-1]
+    assert "not both" in call("train", "mlp", *options, "--test", table).stderr

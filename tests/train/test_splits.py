@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from extensor.train.splits import split_rows
+from extensor.train.splits import Split, split_rows
 
 
 @pytest.mark.parametrize("count", [3, 4, 10, 37, 1000])
@@ -31,3 +31,14 @@ def test_each_class_has_its_share_of_each_part() -> None:
 def test_too_few() -> None:
     with pytest.raises(ValueError, match="2 samples are too few"):
         split_rows(2)
+
+
+def test_folds_test_every_sample_once() -> None:
+    labels = np.repeat([0, 1], [40, 13])
+    folds = [split_rows(53, labels, Split(fold=(k, 5))) for k in range(1, 6)]
+    assert sorted(np.concatenate([rows.test for rows in folds]).tolist()) == list(range(53))
+    for rows in folds:
+        assert sorted(np.concatenate(rows).tolist()) == list(range(53))
+        assert abs((labels[rows.test] == 1).sum() - 13 / 5) < 1
+    with pytest.raises(ValueError, match="one for each of 5 folds"):
+        split_rows(4, None, Split(fold=(1, 5)))

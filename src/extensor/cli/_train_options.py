@@ -32,6 +32,7 @@ class TrainOptions:
     epochs: int | None = None
     steps: int | None = None
     seed: int | None = None
+    fold: tuple[int, int] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
     def completed_by(self, other: TrainOptions) -> TrainOptions:
@@ -47,7 +48,8 @@ class TrainOptions:
     def order(self) -> Order:
         task: Any = self.task or "auto"
         return Order(
-            self.data, self.seed or 0, self.target, self.ignore or (), task, self.validation, self.test, self.settings
+            self.data, self.seed or 0, self.target, self.ignore or (), task, self.validation, self.test, self.settings,
+            self.fold,
         )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,16 @@ from ..testing.verifier import library_subjects
 from ..testing.verifier import verify as verify_pairs
 from ..train import History
 from ..train.functions_used import functions_used
-from ..train.launch import make_trainer, test_results
+from ..train.launch import make_trainer
 from ..train.recipes import RECIPES, Setup
 from ..train.saved_run import read_config
 from ._output import say
 from ._train_options import SETTINGS, TrainOptions, of_run
 
-__all__ = ["closing_line", "prepare", "run_training", "verify_run", "write_page"]
+__all__ = ["closing_line", "over_folds", "prepare", "run_training", "verify_run", "write_page"]
 
 _OF_A_RUN = (
-    "recipe", "seed", "data_sha256", "validation_sha256", "test_sha256", "task", "target", "ignore", "classes", "table", "vocabulary", "length", "model",
+    "recipe", "seed", "data_sha256", "validation_sha256", "test_sha256", "fold", "task", "target", "ignore", "classes", "table", "vocabulary", "length", "model",
     *SETTINGS,
 )  # fmt: skip
 _WORDS = {"data_sha256": "data", "validation_sha256": "validation file", "test_sha256": "test file"}
@@ -75,10 +76,17 @@ def run_training(
     )
 
 
-def closing_line(setup: Setup, history: History, folder: Path) -> str:
+_TESTED = {"accuracy": "test accuracy {}", "rmse": "test RMSE {}", "r2": "test R2 {}"}
+
+
+def _number(name: str, value: float) -> str:
+    return f"{value:.2%}" if "accuracy" in name else f"{value:.4g}" if name == "rmse" else f"{value:.4f}"
+
+
+def closing_line(results: dict[str, float], history: History, folder: Path) -> str:
     """How good it is, how long it took, where it is."""
     interrupted = history.stopped == "interrupted"
-    parts = []
+    parts = [_TESTED[name].format(_number(name, value)) for name, value in results.items()]
     labels = {
         "val_accuracy": "validation accuracy",
         "val_loss": "validation loss",
@@ -87,13 +95,20 @@ def closing_line(setup: Setup, history: History, folder: Path) -> str:
     for name, label in labels.items():
         value = history.last(name)
         if value is not None and math.isfinite(value):
-            parts.append(f"{label} {value:.2%}" if "accuracy" in name else f"{label} {value:.4f}")
-    if not interrupted:
-        names = {"accuracy": "test accuracy {:.2%}", "rmse": "test RMSE {:.4g}", "r2": "test R2 {:.4f}"}
-        parts = [names[k].format(v) for k, v in test_results(setup, folder).items()] + parts
+            parts.append(f"{label} {_number(name, value)}")
     said = ", ".join(parts) or ("interrupted" if interrupted else "done")
     further = "; the same command with --resume goes on" if interrupted else ""
     return f"{said}; {history.steps} steps; kept in {folder}{further}"
+
+
+def over_folds(results: list[dict[str, float]]) -> str:
+    """The mean of what the folds came to, and how far they differ."""
+    parts = []
+    for name in results[0]:
+        values = [found[name] for found in results if name in found]
+        mean, spread = statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0
+        parts.append(_TESTED[name].format(f"{_number(name, mean)} ± {_number(name, spread)}"))
+    return f"{', '.join(parts) or 'done'} over {len(results)} folds"
 
 
 def write_page(setup: Setup, folder: Path) -> None:

@@ -11,10 +11,11 @@ import click
 from .. import config
 from ..train import FolderInUseError
 from ..train.hyperparameters import OPTIMIZERS, SCHEDULES
+from ..train.launch import test_results
 from ..train.recipes import RECIPES
 from ._output import say
 from ._train_options import TrainOptions, parse_assignments, read_toml
-from ._training import closing_line, prepare, run_training, verify_run, write_page
+from ._training import closing_line, over_folds, prepare, run_training, verify_run, write_page
 
 __all__ = ["command"]
 
@@ -78,6 +79,12 @@ Ctrl-C ends a run with a checkpoint and the exit code 130; a second one ends it 
     help="A file to test with.  [default: a fifth of the data]",
 )
 @click.option(
+    "--folds",
+    metavar="K",
+    type=click.IntRange(2, 1000),
+    help="Train K times, each time testing with another Kth of the data.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     help="The run's folder.  [default: runs/RECIPE]",
@@ -131,7 +138,7 @@ Ctrl-C ends a run with a checkpoint and the exit code 130; a second one ends it 
 )
 def command(
     recipe: str | None, data: Path | None, target: str | None, ignore: tuple[str, ...], task: str | None, out: Path | None,
-    validation: Path | None, test: Path | None, epochs: int | None, steps: int | None, seed: int | None, threads: int | None, resume: bool,
+    validation: Path | None, test: Path | None, folds: int | None, epochs: int | None, steps: int | None, seed: int | None, threads: int | None, resume: bool,
     assignments: tuple[str, ...], config_file: Path | None, show_config: bool, tensorboard: bool, verify: bool,
     **settings: Any,
 ) -> None:  # fmt: skip
@@ -144,14 +151,27 @@ def command(
         given = {name: value for name, value in settings.items() if value is not None}
         options = TrainOptions(
             recipe, data, target, ignore or None, task, validation, test, out, epochs, steps, seed,
-            given | parse_assignments(assignments),
+            settings=given | parse_assignments(assignments),
         )  # fmt: skip
         if config_file is not None:
             options = options.completed_by(read_toml(config_file))
     except (ValueError, OSError) as error:
         raise click.UsageError(str(error)) from None
     _fill_in(options)
-    _train(options, resume, show_config, tensorboard, verify)
+    folder = options.out or Path("runs") / str(options.recipe)
+    if folds is None:
+        _train(options, folder, resume, show_config, tensorboard, verify)
+        return
+    if test is not None:
+        raise click.UsageError("give --folds or --test, not both")
+    results = []
+    for k in range(1, folds + 1):
+        options.fold = (k, folds)
+        say(f"fold {k} of {folds}", err=True)
+        results.append(
+            _train(options, folder / f"fold-{k}", resume, show_config, tensorboard, verify and k == 1)
+        )
+    say(over_folds(results))
 
 
 def _fill_in(options: TrainOptions) -> None:
@@ -166,8 +186,10 @@ def _fill_in(options: TrainOptions) -> None:
         options.epochs, options.steps = chosen.epochs, chosen.steps
 
 
-def _train(options: TrainOptions, resume: bool, show_config: bool, tensorboard: bool, verify: bool) -> None:
-    folder = options.out or Path("runs") / str(options.recipe)
+def _train(
+    options: TrainOptions, folder: Path, resume: bool, show_config: bool, tensorboard: bool, verify: bool
+) -> dict[str, float]:
+    """Train one run in its folder; returns how good it is on its test samples."""
     try:
         setup = prepare(options, folder, resume)
         for note in setup.notes:
@@ -176,7 +198,7 @@ def _train(options: TrainOptions, resume: bool, show_config: bool, tensorboard: 
             length = {"epochs": options.epochs} if options.steps is None else {"steps": options.steps}
             shown = {"recipe": options.recipe, "out": str(folder), **length, **setup.config}
             say(json.dumps(shown, indent=2))
-            return
+            return {}
         history = run_training(setup, options, folder, tensorboard, resume)
     except FileExistsError as error:
         raise click.ClickException(
@@ -184,9 +206,11 @@ def _train(options: TrainOptions, resume: bool, show_config: bool, tensorboard: 
         ) from None
     except (ValueError, OSError, FolderInUseError, FloatingPointError) as error:
         raise click.ClickException(str(error)) from None
-    say(closing_line(setup, history, folder))
+    results = {} if history.stopped == "interrupted" else test_results(setup, folder)
+    say(closing_line(results, history, folder))
     if history.stopped == "interrupted":
         raise SystemExit(130)
     if verify:
         verify_run(setup)
     write_page(setup, folder)
+    return results

@@ -28,6 +28,7 @@ class Order:
         task: whether targets are classes or quantities; ``"auto"`` decides by what they are.
         validation, test: files with the samples of these parts; without them, they are split off the data.
         settings: changes to the hyperparameters of the recipe.
+        fold: (k, n): test with the k-th of n equal parts of the data, from 1.
     """
 
     data: Path | None = None
@@ -38,6 +39,7 @@ class Order:
     validation: Path | None = None
     test: Path | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    fold: tuple[int, int] | None = None
 
 
 @dataclass

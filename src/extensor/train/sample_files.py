@@ -11,7 +11,7 @@ import numpy as np
 from .. import data
 from .array_samples import read_array_samples
 from .recipe import Order
-from .splits import VALIDATION, Rows, hold_out, split_rows
+from .splits import VALIDATION, Rows, Split, hold_out, split_rows
 from .table_samples import is_table, read_again, read_table
 
 __all__ = ["Parts", "load_parts"]
@@ -51,9 +51,11 @@ def load_parts(order: Order, tables: bool = False) -> Parts:
         raise ValueError("[train] only a table (.csv) or a .npz file has its parts in files of their own")
     elif path is None:
         samples = data.digits()
-        rows = split_rows(len(samples), _labels(samples))
+        rows = split_rows(len(samples), _labels(samples), _split(order))
         parts = _parts(samples, rows, (None, None), ["the digits that come with ExTensor"])
     elif path.is_dir():
+        if order.fold is not None:
+            raise ValueError(f"[train] {path} brings its test samples along; folds are for other data")
         parts = _with_test_files(path)
     else:
         raise ValueError(
@@ -63,10 +65,12 @@ def load_parts(order: Order, tables: bool = False) -> Parts:
     return parts
 
 
+def _split(order: Order) -> Split:
+    return Split(order.validation is None, order.test is None, order.fold)
+
+
 def _table_parts(order: Order, path: Path) -> Parts:
-    table = read_table(
-        path, order.target, order.ignore, order.task, order.validation is None, order.test is None
-    )
+    table = read_table(path, order.target, order.ignore, order.task, _split(order))
 
     def other(file: Path | None) -> data.Dataset | None:
         return None if file is None else _with_targets(file, read_again(file, table.description)[1])
@@ -78,7 +82,7 @@ def _table_parts(order: Order, path: Path) -> Parts:
 
 def _array_parts(order: Order, path: Path) -> Parts:
     samples, notes = read_array_samples(path, order.task)
-    rows = split_rows(len(samples), _labels(samples), order.validation is None, order.test is None)
+    rows = split_rows(len(samples), _labels(samples), _split(order))
     classes = None if samples.classes is None else list(samples.classes)
     task: Any = "regression" if classes is None else "classification"
 

@@ -88,6 +88,7 @@ def _samples_setup(order: Order, settings: Hyperparameters, parts: Parts, model:
     batch = settings.batch_size or min(max(len(train) // 32, 8), 64)  # a short table needs its steps too
     config: dict[str, Any] = {"model": model, **identify_data(order.data), "seed": order.seed}
     config |= settings.as_config() | {"batch_size": batch, "task": order.task}
+    config |= {} if order.fold is None else {"fold": list(order.fold)}
     for name, path in (("validation", order.validation), ("test", order.test)):
         config |= {} if path is None else identify_data(path, name)
     if train.classes is not None:

@@ -65,6 +65,13 @@ def _problem(config: dict[str, Any]) -> str | None:
         return "a character stands twice in the vocabulary"
     if "table" in config and not is_description(config["table"]):
         return "table is no description of a table"
+    fold = config.get("fold", [1, 2])
+    if (
+        not isinstance(fold, list)
+        or [type(n) for n in fold] != [int, int]
+        or not 1 <= fold[0] <= fold[1] < 1 << 31
+    ):
+        return "fold is no pair of numbers"
     ignore = config.get("ignore", [])
     if not isinstance(ignore, list) or not all(isinstance(column, str) for column in ignore):
         return "ignore is no list of columns"
@@ -105,7 +112,8 @@ def held_out_samples(config: dict[str, Any], moved: Path | None = None) -> data.
     for name, path in parts.items():
         check_data(config, path, name)
     columns = config.get("target"), tuple(config.get("ignore", ()))
-    order = Order(place, 0, *columns, _task(config), parts["validation"], parts["test"])
+    fold = tuple(config["fold"]) if "fold" in config else None
+    order = Order(place, 0, *columns, _task(config), parts["validation"], parts["test"], fold=fold)
     return _prepared(config, load_parts(order, tables="table" in config).test)
 
 

@@ -14,7 +14,7 @@ from ..data import Dataset, Table, read_csv
 from ..data.csv_table import read_csv_to_learn
 from ..errors import describe
 from .recipe import Task
-from .splits import Rows, split_rows
+from .splits import Rows, Split, split_rows
 from .table_notes import table_notes
 
 __all__ = ["TableSamples", "is_description", "is_table", "read_again", "read_table", "unscaled"]
@@ -50,8 +50,7 @@ def read_table(
     target: str | None = None,
     ignore: Sequence[str] = (),
     task: Task = "auto",
-    validation: bool = True,
-    test: bool = True,
+    split: Split | None = None,
 ) -> TableSamples:
     """Read a table, split its rows, and scale it by what the rows to train on show.
 
@@ -63,21 +62,17 @@ def read_table(
         target: the column to predict, by name or number; the last without it.
         ignore: columns to leave out, by name or number.
         task: whether the targets are classes or quantities.
-        validation, test: whether rows are kept for these.
+        split: which rows are kept for validation and testing.
     """
-
-    def split(count: int, labels: np.ndarray | None) -> Rows:
-        return split_rows(count, labels, validation, test)
-
     table = read_csv_to_learn(
         path,
         -1 if target is None else _column(target),
         [_column(c) for c in ignore],
         None if task == "auto" else task == "classification",
-        lambda count, labels: split(count, labels).train,
+        lambda count, labels: split_rows(count, labels, split).train,
     )
     assert table.targets is not None
-    rows = split(len(table), None if table.classes is None else table.targets)
+    rows = split_rows(len(table), None if table.classes is None else table.targets, split)
     scaled = np.repeat(*_scaled_inputs(table.encoding)).astype(bool)
     description: dict[str, Any] = {
         "encoding": table.encoding,

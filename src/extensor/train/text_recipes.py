@@ -48,7 +48,7 @@ def _load_text(path: Path | None) -> data.Text:
 
 
 def _text_setup(order: Order, settings: Hyperparameters, model: dict[str, Any]) -> Setup:
-    if order.validation is not None or order.test is not None:
+    if order.validation is not None or order.test is not None or order.fold is not None:
         raise ValueError(
             "[load_text] a text has no parts in files of their own; its last tenth is kept for validation"
         )
