@@ -214,3 +214,17 @@ def test_folds(table: Path, tmp_path: Path) -> None:
     again = call("train", "mlp", *options, "--resume")
     assert again.stdout.splitlines()[-1] == result.stdout.splitlines()[-1]
     assert "not both" in call("train", "mlp", *options, "--test", table).stderr
+
+
+def test_resume_goes_on_with_the_seed_and_the_length_it_began_with(table: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert call("train", "mlp", "--data", table, "--epochs", "3", "--seed", "4", "--out", run).exit_code == 0
+    weights = (run / "model.safetensors").read_bytes()
+    again = call("train", "mlp", "--out", run, "--resume")
+    assert again.exit_code == 0, again.output
+    assert "planned anew" not in again.output
+    assert (run / "model.safetensors").read_bytes() == weights
+
+
+def test_the_configuration_of_folds_is_shown_once(table: Path) -> None:
+    assert shown(call("train", "mlp", "--data", table, "--folds", "4", "--show-config"))["fold"] == [1, 4]

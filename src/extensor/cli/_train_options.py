@@ -63,6 +63,9 @@ def of_run(config: dict[str, Any]) -> TrainOptions:
         task=config.get("task"),
         validation=Path(config["validation"]) if config.get("validation") else None,
         test=Path(config["test"]) if config.get("test") else None,
+        epochs=config.get("epochs"),
+        steps=config.get("steps"),
+        seed=config.get("seed"),
         settings={name: config[name] for name in SETTINGS if name in config},
     )
 

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import statistics
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,8 @@ _OF_A_RUN = (
 _WORDS = {"data_sha256": "data", "validation_sha256": "validation file", "test_sha256": "test file"}
 
 
-def prepare(options: TrainOptions, folder: Path, resume: bool) -> Setup:
-    """The setup of the run; what the options do not say, a run to resume says.
+def prepare(options: TrainOptions, folder: Path, resume: bool) -> tuple[Setup, TrainOptions]:
+    """The setup of the run and its options; what they do not say, a run to resume says, or the recipe.
 
     Raises:
         ValueError: the options or the data are not those the run was started with.
@@ -42,11 +43,14 @@ def prepare(options: TrainOptions, folder: Path, resume: bool) -> Setup:
     before = read_config(folder) if resume and os.path.lexists(folder / "config.json") else {}
     if before:
         options = options.completed_by(of_run(before))
+    if options.epochs is None and options.steps is None:
+        options = replace(options, epochs=RECIPES[recipe].epochs, steps=RECIPES[recipe].steps)
     seed_layers(options.seed or 0)
     setup = RECIPES[recipe].set_up(options.order())
+    setup.config |= {"epochs": options.epochs} if options.steps is None else {"steps": options.steps}
     if before:
         _check_same_run(folder, before, {"recipe": recipe, **setup.config})
-    return setup
+    return setup, options
 
 
 def _check_same_run(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:

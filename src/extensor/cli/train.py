@@ -138,7 +138,8 @@ Ctrl-C ends a run with a checkpoint and the exit code 130; a second one ends it 
 )
 def command(
     recipe: str | None, data: Path | None, target: str | None, ignore: tuple[str, ...], task: str | None, out: Path | None,
-    validation: Path | None, test: Path | None, folds: int | None, epochs: int | None, steps: int | None, seed: int | None, threads: int | None, resume: bool,
+    validation: Path | None, test: Path | None, folds: int | None, epochs: int | None, steps: int | None,
+    seed: int | None, threads: int | None, resume: bool,
     assignments: tuple[str, ...], config_file: Path | None, show_config: bool, tensorboard: bool, verify: bool,
     **settings: Any,
 ) -> None:  # fmt: skip
@@ -157,7 +158,7 @@ def command(
             options = options.completed_by(read_toml(config_file))
     except (ValueError, OSError) as error:
         raise click.UsageError(str(error)) from None
-    _fill_in(options)
+    _check(options)
     folder = options.out or Path("runs") / str(options.recipe)
     if folds is None:
         _train(options, folder, resume, show_config, tensorboard, verify)
@@ -165,25 +166,24 @@ def command(
     if test is not None:
         raise click.UsageError("give --folds or --test, not both")
     results = []
-    for k in range(1, folds + 1):
+    for k in range(1, 2 if show_config else folds + 1):
         options.fold = (k, folds)
         say(f"fold {k} of {folds}", err=True)
         results.append(
             _train(options, folder / f"fold-{k}", resume, show_config, tensorboard, verify and k == 1)
         )
-    say(over_folds(results))
+    if not show_config:
+        say(over_folds(results))
 
 
-def _fill_in(options: TrainOptions) -> None:
-    """The defaults of the recipe."""
+def _check(options: TrainOptions) -> None:
+    """UsageError for options that the recipe does not have."""
     options.recipe = options.recipe or "lenet"
     chosen = RECIPES[options.recipe]
     if (options.target or options.ignore) and not chosen.tables:
         raise click.UsageError(
             f"--target and --ignore are for tables, and {options.recipe} learns from none; use mlp"
         )
-    if options.epochs is None and options.steps is None:
-        options.epochs, options.steps = chosen.epochs, chosen.steps
 
 
 def _train(
@@ -191,13 +191,11 @@ def _train(
 ) -> dict[str, float]:
     """Train one run in its folder; returns how good it is on its test samples."""
     try:
-        setup = prepare(options, folder, resume)
+        setup, options = prepare(options, folder, resume)
         for note in setup.notes:
             say(note, err=True)
         if show_config:
-            length = {"epochs": options.epochs} if options.steps is None else {"steps": options.steps}
-            shown = {"recipe": options.recipe, "out": str(folder), **length, **setup.config}
-            say(json.dumps(shown, indent=2))
+            say(json.dumps({"recipe": options.recipe, "out": str(folder), **setup.config}, indent=2))
             return {}
         history = run_training(setup, options, folder, tensorboard, resume)
     except FileExistsError as error:

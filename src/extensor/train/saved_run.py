@@ -56,6 +56,10 @@ def _problem(config: dict[str, Any]) -> str | None:
         value = config.get(name, lowest)
         if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value < 1 << 62:
             return f"{name} is no whole number of at least {lowest}"
+    for name in ("epochs", "steps"):
+        value = config.get(name)
+        if value is not None and (type(value) is not int or not 1 <= value < 1 << 62):
+            return f"{name} is no number of them"
     classes = config.get("classes", [])
     if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
         return "classes is no list of names"
