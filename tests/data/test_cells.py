@@ -151,3 +151,12 @@ def test_many_columns_take_time_in_proportion(tmp_path: Path) -> None:
     names = [Name(f"c{i % 2000}") for i in range(4_000)]
     assert len(set(column_names(names, True))) == 4_000
     assert comparisons < 40_000
+
+
+def test_many_classes_of_words(tmp_path: Path) -> None:
+    rows = [f"{i},w{i % 150}" for i in range(450)]
+    assert len(read(tmp_path, "\n".join(["a,y", *rows])).classes or ()) == 150
+    names = "\n".join(["a,y", *(f"{i},w{i}" for i in range(150))])
+    with pytest.raises(ValueError, match="holds 150 different texts in 150 rows"):
+        read(tmp_path, names)
+    assert len(read(tmp_path, names, classes=True).classes or ()) == 150

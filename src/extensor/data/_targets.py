@@ -61,9 +61,10 @@ def read_targets(
             line, cell = next((li, c) for li, c in left if parse_number(c, decimal) is None)
             raise _no_number(file, line, name, cell)
         words = sorted({cell for _, cell in left})
-        if classes is None and len(words) > MOST_CLASSES:
+        if classes is None and len(words) > MOST_CLASSES and 2 * len(words) > len(left):
             raise ValueError(
-                f"[read_csv] {file}: the target {name!r} holds text with {len(words)} different values, too many for classes"
+                f"[read_csv] {file}: the target {name!r} holds {len(words)} different texts in {len(left)} rows, too many for "
+                "classes; name another target, or take them as classes all the same (classes=True, --task classification)"
             )
         place = {word: i for i, word in enumerate(words)}
         return Targets(np.array([place[cell] for _, cell in left], np.int64), words, kept, ".")
