@@ -66,6 +66,15 @@ def test_errors_and_predictions_are_escaped_too(tmp_path: Path) -> None:
     assert "\x1b" in (tmp_path / "p.csv").read_text()  # a file holds what it is
 
 
+@pytest.mark.parametrize("text", ["", "[]", '{"results": [3]}', "[" * 100_000])
+def test_bench_against_something_else(tmp_path: Path, text: str) -> None:
+    (tmp_path / "old.json").write_text(text)
+    result = call("bench", "--only", "relu", "--against", tmp_path / "old.json")
+    assert result.exit_code == 1
+    assert "is not a run written by extensor bench" in result.stderr
+    assert call("bench", "--threads", "257").exit_code == 2
+
+
 # Streams that take nothing any more
 
 
