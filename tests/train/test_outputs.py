@@ -234,3 +234,23 @@ def test_a_run_in_another_thread_needs_no_signals() -> None:
     thread.start()
     thread.join(60)
     assert found == ["finished"]
+
+
+def test_a_stream_that_fails_ends_the_display_and_a_mistake_of_ours_does_not() -> None:
+    closed = io.StringIO()
+    quiet = display_for("plain", closed)
+    closed.close()
+    quiet.message("to nobody")
+    quiet.message("again")
+
+    class Full(io.StringIO):
+        def flush(self) -> None:
+            raise OSError(28, "No space left on device")
+
+    class Mistaken(io.StringIO):
+        def write(self, text: str) -> int:
+            raise ValueError("a mistake")
+
+    display_for("plain", Full()).message("no room")
+    with pytest.raises(ValueError, match="a mistake"):
+        display_for("plain", Mistaken()).message("this must be seen")

@@ -71,13 +71,18 @@ class Display:
 class TolerantDisplay(Display):
     """Another display, until its stream is closed or full: a run does not end because nobody can see it."""
 
-    def __init__(self, shown: Display) -> None:
+    def __init__(self, shown: Display, stream: TextIO) -> None:
         self.shown = shown
+        self._stream = stream
 
     def _try(self, show: Callable[[], None]) -> None:
         try:
             show()
-        except (OSError, ValueError):  # a broken pipe, a full disk, a closed file
+        except OSError:  # a broken pipe, a full disk
+            self.shown = Display()
+        except ValueError:
+            if not self._stream.closed:
+                raise
             self.shown = Display()
 
     def start(self, total_steps: int, step: int, epochs: int | None) -> None:
@@ -246,4 +251,4 @@ def display_for(kind: Kind, stream: TextIO | None = None) -> Display:
         return Display()
     if kind not in ("live", "plain"):
         raise ValueError(f"[Trainer] display must be 'auto', 'live', 'plain' or 'off', got {kind!r}")
-    return TolerantDisplay(LiveDisplay(target) if kind == "live" else PlainDisplay(target))
+    return TolerantDisplay(LiveDisplay(target) if kind == "live" else PlainDisplay(target), target)

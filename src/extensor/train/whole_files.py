@@ -62,7 +62,8 @@ def _new_unfinished(path: Path) -> tuple[Path, BinaryIO]:
     while True:
         unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}{_UNFINISHED}")
         file = open(unfinished, "xb")  # noqa: SIM115  (the caller closes it)
-        fcntl.flock(file, fcntl.LOCK_EX)
+        with contextlib.suppress(OSError):  # not every file system has locks; then leftovers stay
+            fcntl.flock(file, fcntl.LOCK_EX)
         if os.fstat(file.fileno()).st_nlink:
             return unfinished, file
         file.close()  # it was taken for a leftover before it was locked
