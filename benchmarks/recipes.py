@@ -21,8 +21,8 @@ from models import torch_gpt, torch_lenet
 
 import extensor as et
 from extensor.bench import table
-from extensor.cli.train import make_trainer, set_up
-from extensor.train.recipes import RECIPES, Setup
+from extensor.train.launch import make_trainer
+from extensor.train.recipes import RECIPES, Order, Setup
 
 
 class Outcome(NamedTuple):
@@ -34,9 +34,9 @@ class Outcome(NamedTuple):
 
 
 def ours(recipe: str, data: Path, seed: int, epochs: int | None, steps: int | None) -> Outcome:
-    setup = set_up(recipe, data, seed, epochs, steps, {})
+    setup = RECIPES[recipe].set_up(Order(data, seed))
     with tempfile.TemporaryDirectory() as folder:
-        trainer = make_trainer(setup, Path(folder) / "run", recipe, False, epochs, steps)
+        trainer = make_trainer(setup, Path(folder) / "run", recipe, setup.total_steps(epochs, steps))
         start = time.perf_counter()
         history = trainer.fit(setup.train, epochs=epochs, steps=steps, validation=setup.validation)
         seconds = time.perf_counter() - start
@@ -44,11 +44,11 @@ def ours(recipe: str, data: Path, seed: int, epochs: int | None, steps: int | No
 
 
 def theirs(torch: Any, recipe: str, data: Path, seed: int, epochs: int | None, steps: int | None) -> Outcome:
-    setup = set_up(recipe, data, seed, epochs, steps, {})
+    setup = RECIPES[recipe].set_up(Order(data, seed))
     network = torch_lenet(torch) if recipe == "lenet" else torch_gpt(torch, bias=False)
     network.load_state_dict({name: torch.tensor(v.numpy()) for name, v in setup.model.state_dict().items()})
-    optimizer, schedule = torch_optimizer(torch, recipe, network, setup, len_of(setup, epochs, steps))
-    total, done = len_of(setup, epochs, steps), 0
+    optimizer, schedule = torch_optimizer(torch, recipe, network, setup, setup.total_steps(epochs, steps))
+    total, done = setup.total_steps(epochs, steps), 0
     every = setup.validate_every or len(setup.train)
     found = (math.nan, math.nan)
     start = time.perf_counter()
@@ -57,8 +57,8 @@ def theirs(torch: Any, recipe: str, data: Path, seed: int, epochs: int | None, s
             loss = torch_loss(torch, network, x, y)
             optimizer.zero_grad()
             loss.backward()
-            if setup.clip_norm is not None:
-                torch.nn.utils.clip_grad_norm_(network.parameters(), setup.clip_norm)
+            if setup.hyperparameters.clip_norm:
+                torch.nn.utils.clip_grad_norm_(network.parameters(), setup.hyperparameters.clip_norm)
             optimizer.step()
             schedule.step()
             done += 1
@@ -67,10 +67,6 @@ def theirs(torch: Any, recipe: str, data: Path, seed: int, epochs: int | None, s
             if done == total:
                 break
     return Outcome(time.perf_counter() - start, *found)
-
-
-def len_of(setup: Setup, epochs: int | None, steps: int | None) -> int:
-    return steps if steps is not None else (epochs or 1) * len(setup.train)
 
 
 def torch_optimizer(torch: Any, recipe: str, network: Any, setup: Setup, total: int) -> tuple[Any, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import operator
 import os
 import sys
@@ -18,7 +20,7 @@ try:
 except ImportError:
     _native = None  # type: ignore[assignment]
 
-__all__ = ["get_num_threads", "memory", "release_memory", "set_num_threads", "show_config"]
+__all__ = ["build_info", "get_num_threads", "memory", "release_memory", "set_num_threads", "show_config"]
 
 MAX_THREADS = 256
 
@@ -135,6 +137,23 @@ def release_memory() -> int:
         (True, 0)
     """
     return _native.release_buffers() if _native is not None else 0
+
+
+@functools.cache
+def build_info() -> dict[str, str]:
+    """What decides the last bits of results: version, instruction set, the build of the native core, NumPy.
+
+    Example:
+        >>> from extensor.config import build_info
+        >>> sorted(build_info())
+        ['core', 'instruction set', 'numpy', 'version']
+    """
+    found = {"version": __version__, "numpy": np.__version__}
+    if _native is None:
+        return found | {"instruction set": "NumPy's", "core": "none"}
+    with open(str(_native.__file__), "rb") as file:
+        core = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    return found | {"instruction set": _native.isa(), "core": core}
 
 
 def show_config() -> None:

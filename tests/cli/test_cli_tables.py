@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from extensor.cli import main
-from extensor.data import Dataset
+from extensor.train.splits import split_rows
 
 
 def call(*args: Any) -> Result:
@@ -48,6 +48,10 @@ def test_training_says_what_it_did_with_empty_cells(prices: tuple[Path, Result])
     empty = sum(line.endswith(",") for line in (run.parent / "homes.csv").read_text("utf-8").splitlines())
     assert f"garden: {empty} empty cells count as one more word" in result.stderr
     assert "town:" not in result.stderr
+    assert "homes.csv: 400 rows, UTF-8, separated by ','" in result.stderr
+    assert "town    words, 3 different: Bergen, Oslo, Tromsø" in result.stderr
+    assert "price   to predict: a quantity" in result.stderr
+    assert "280 samples to train, 40 to validate, 80 to test" in result.stderr
     columns = json.loads((run / "config.json").read_text())["table"]["encoding"]["columns"]
     assert [column["name"] for column in columns] == ["town", "size", "garden"]
 
@@ -84,8 +88,9 @@ def test_every_row_of_a_new_file_in_its_order(prices: tuple[Path, Result], tmp_p
 
 
 def test_a_class_that_only_test_rows_have(tmp_path: Path) -> None:
-    held_out = int(Dataset(np.arange(100)).split(0.8, rng=0)[1].inputs[0])
-    rows = [f"{i % 2},{'xy'[i % 2]},{'z' if i == held_out else 'ab'[i % 2]}" for i in range(100)]
+    kinds = ["a"] * 52 + ["m"] + ["z"] * 47  # the one in the middle is held out, see split_rows
+    assert 52 in split_rows(100, np.unique(kinds, return_inverse=True)[1]).test
+    rows = [f"{kind == 'a'},{'xy'[kind == 'z']},{kind}" for kind in kinds]
     (tmp_path / "t.csv").write_text("\n".join(["n,w,kind", *rows]))
     result = call("train", "mlp", "--data", tmp_path / "t.csv", "--epochs", "3", "--out", tmp_path / "run")
     assert result.exit_code == 0, result.output
@@ -141,6 +146,7 @@ def test_predict_refuses_what_does_not_fit(prices: tuple[Path, Result], tmp_path
 def test_classes_without_names(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 3)).astype(np.float32)
+    x[:, 0] += 0.3 * np.sign(x[:, 0])
     np.savez(tmp_path / "a.npz", x=x, y=(x[:, 0] > 0).astype(np.int64))
     assert call("train", "mlp", "--data", tmp_path / "a.npz", "--out", tmp_path / "run").exit_code == 0
     predicted = call("predict", tmp_path / "run")

@@ -98,7 +98,8 @@ def test_resume_goes_on_with_the_same_data_and_with_no_other(tmp_path):
     for options, what in (
         (("--data", other), "another data"),
         (("--seed", "3"), "another seed (0, now 3)"),
-        (("--target", "a"), "another table"),
+        (("--target", "a"), "another target (None, now a)"),
+        (("--lr", "0.5"), "another lr (0.002, now 0.5)"),
     ):
         refused = call("train", "mlp", *options, "--epochs", "4", "--out", run, "--resume")
         assert refused.exit_code == 1
@@ -106,7 +107,7 @@ def test_resume_goes_on_with_the_same_data_and_with_no_other(tmp_path):
         assert "--out names a new folder" in refused.output
     kept = table.read_text()
     write(table, 7)  # the same place, but not what was there
-    assert "another table" in call("train", "mlp", "--epochs", "4", "--out", run, "--resume").output
+    assert "another data" in call("train", "mlp", "--epochs", "4", "--out", run, "--resume").output
     assert (run / "model.safetensors").read_bytes() == weights
     table.write_text(kept)
     again = call("train", "mlp", "--epochs", "4", "--out", run, "--resume")  # config.json knows the data

@@ -145,7 +145,7 @@ def test_csv_of_quantities(tmp_path: Path) -> None:
         ("a,b\n1,2\nx,4\n", {}, "line 3, 'a': 'x' is no finite number"),
         ("a,b\n1,2\ninf,4\n", {}, "'inf' is no finite number"),
         ("a,b\n1,2\n1e39,4\n", {}, "'1e39' is no finite number"),
-        ("a,b\n1,2\n3,\n", {}, "line 3: the target 'b' is empty"),
+        ("a,b\n1,\n3,\n", {"header": True}, "no rows with a target"),
         ("a,b\n1,2\n", {"target": "c"}, "target: .* has no column 'c'; it has a, b"),
         ("a,b\n1,2\n", {"target": 2}, "no column 2"),
         ("a,b\n1,2\n", {"columns": []}, "no column left"),

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from html_checks import Page
 from png_reader import read_png
 
 import extensor as et
 from extensor import data, nn, optim, report, train
+from extensor.cli import main
 
 
 def page_of(folder: Path) -> Page:
@@ -72,8 +74,10 @@ def test_the_confusion_matrix_is_that_of_the_best_weights(digits_run: Path) -> N
     assert sum(counts) == 359
     right = sum(count for title, count in zip(cells, counts) if "read right" in title)
     best = max(r["val_accuracy"] for r in train.read_log(digits_run / "log.jsonl") if r["kind"] == "epoch")
-    assert right == round(best * 359)
+    predicted = CliRunner().invoke(main, ["predict", str(digits_run)])
+    assert f"accuracy {right / 359:.2%} of 359 samples" in predicted.output
     assert f"{right} of 359 test samples right" in page.text
+    assert f"test accuracy{100 * right / 359:.2f} %{right} of 359 samples" in "".join(page.text.split("\n"))
     assert f"{100 * best:.2f} %" in page.text
 
 
@@ -97,6 +101,8 @@ def test_a_table_with_classes(classes_run: Path) -> None:
 
 def test_a_table_with_quantities(quantities_run: Path) -> None:
     page = page_of(quantities_run)
+    text = page.text
+    assert text.index("test RMSE") < text.index("test R2") < text.index("validation loss")
     assert page.ids() == CURVES | LAYERS | REST | {"predictions", "errors"}
     assert "of the variance explained" in page.text
     assert "40 test samples" in page.text

@@ -55,7 +55,7 @@ def test_confusion_matrix() -> None:
     metric.update(et.tensor(outputs[15:]), et.tensor(targets[15:]), 0.0)
     assert metric.value() == expected
     assert middle["matrix"].sum() == 15
-    with pytest.raises(ValueError, match=r"\[ConfusionMatrix\] has 3 classes"):
+    with pytest.raises(ValueError, match=r"\[ConfusionMatrix\] labels must be from 0 to 2"):
         metric.update(et.tensor(outputs), et.tensor(targets + 1), 0.0)
 
 
@@ -186,8 +186,8 @@ class Terminal(io.StringIO):
 
 
 def test_auto_is_live_in_a_terminal_alone() -> None:
-    assert type(display_for("auto", Terminal())).__name__ == "LiveDisplay"
-    assert type(display_for("auto", io.StringIO())).__name__ == "PlainDisplay"
+    assert type(display_for("auto", Terminal()).shown).__name__ == "LiveDisplay"
+    assert type(display_for("auto", io.StringIO()).shown).__name__ == "PlainDisplay"
 
 
 def test_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
@@ -234,3 +234,23 @@ def test_a_run_in_another_thread_needs_no_signals() -> None:
     thread.start()
     thread.join(60)
     assert found == ["finished"]
+
+
+def test_a_stream_that_fails_ends_the_display_and_a_mistake_of_ours_does_not() -> None:
+    closed = io.StringIO()
+    quiet = display_for("plain", closed)
+    closed.close()
+    quiet.message("to nobody")
+    quiet.message("again")
+
+    class Full(io.StringIO):
+        def flush(self) -> None:
+            raise OSError(28, "No space left on device")
+
+    class Mistaken(io.StringIO):
+        def write(self, text: str) -> int:
+            raise ValueError("a mistake")
+
+    display_for("plain", Full()).message("no room")
+    with pytest.raises(ValueError, match="a mistake"):
+        display_for("plain", Mistaken()).message("this must be seen")

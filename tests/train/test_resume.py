@@ -20,6 +20,7 @@ import small_run
 
 import extensor as et
 from extensor import data, nn, optim, train
+from extensor.train.run_state import run_state
 
 
 @pytest.fixture(scope="module")
@@ -281,7 +282,7 @@ def test_a_checkpoint_of_something_else_changes_nothing(tmp_path: Path, change: 
     first, loader = trainer()
     first.fit(loader, epochs=2)
     other, other_loader = trainer(change)
-    before = json.dumps([other._state(other_loader, None)], default=lambda x: x.tolist())
+    before = json.dumps([run_state(other, other_loader, None)], default=lambda x: x.tolist())
     with pytest.raises(ValueError, match=r"step-000000004\.safetensors does not fit this trainer"):
         other.fit(other_loader, epochs=3, resume=True)
-    assert json.dumps([other._state(other_loader, None)], default=lambda x: x.tolist()) == before
+    assert json.dumps([run_state(other, other_loader, None)], default=lambda x: x.tolist()) == before

@@ -147,7 +147,7 @@ def test_early_stopping_counts(
     stopped = []
     for value in values:
         stopping.on_validation_end(run, {"m": value})
-        stopped.append(run._stop_reason is not None)
+        stopped.append(run.progress.stop_reason is not None)
     assert (stopped.index(True) if True in stopped else None) == stops_at
 
 
@@ -321,3 +321,51 @@ def test_bad_fits(tmp_path: Path) -> None:
         subject.fit(loader, epochs=1)
     with pytest.raises(ValueError, match="there is no metric 'val_f1'"):
         trainer(monitor="val_f1").fit(loader, epochs=1, validation=loader)
+
+
+def test_accumulated_batches_weigh_by_their_samples() -> None:
+    """A ragged last batch: the gradients are those of one batch that holds all samples."""
+    rng = np.random.default_rng(3)
+    points = data.Dataset(rng.normal(size=(10, 3)).astype(np.float32), rng.integers(0, 2, 10))
+
+    def fitted(batch: int, accumulate: int) -> tuple[nn.Module, float]:
+        model = nn.Linear(3, 2, rng=0)
+        trainer = train.Trainer(
+            model,
+            optim.SGD(model.parameters(), lr=1.0),
+            et.cross_entropy,
+            accumulate=accumulate,
+            display="off",
+        )
+        return model, trainer.fit(data.DataLoader(points, batch), epochs=1).last("loss")
+
+    (whole, whole_loss), (parts, parts_loss) = fitted(10, 1), fitted(4, 3)  # 4 + 4 + 2
+    np.testing.assert_allclose(parts.weight.numpy(), whole.weight.numpy(), rtol=1e-5, atol=1e-7)
+    assert parts_loss == pytest.approx(whole_loss, rel=1e-6)
+
+
+def test_after_a_loss_that_is_not_finite_the_running_statistics_are_those_before() -> None:
+    inputs = np.ones((8, 2), np.float32)
+    inputs[4:] = np.inf
+    model = nn.Sequential(nn.BatchNorm1d(2), nn.Linear(2, 2, rng=0))
+    trainer = train.Trainer(
+        model, optim.SGD(model.parameters(), lr=0.1), et.cross_entropy, accumulate=2, display="off"
+    )
+    before = {name: value.numpy().tobytes() for name, value in model.state_dict().items()}
+    loader = data.DataLoader(data.Dataset(inputs, np.zeros(8, np.int64)), 4)  # one good batch and a bad one
+    with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match="at step 1"):
+        trainer.fit(loader, epochs=1)
+    assert {name: value.numpy().tobytes() for name, value in model.state_dict().items()} == before
+
+
+def test_of_equally_accurate_weights_those_with_the_lower_loss_are_best(tmp_path: Path) -> None:
+    """A few samples are soon all right; what follows is better still."""
+    points = data.Dataset(np.array([[1.0, 0.0], [0.0, 1.0]], np.float32), np.array([0, 1]))
+    model = nn.Linear(2, 2, rng=0)
+    trainer = train.Trainer(
+        model, optim.SGD(model.parameters(), lr=0.5), et.cross_entropy, metrics={"accuracy": train.Accuracy()},
+        monitor="val_accuracy", monitor_mode="max", folder=tmp_path, display="off",
+    )  # fmt: skip
+    history = trainer.fit(data.DataLoader(points, 2), epochs=20, validation=data.DataLoader(points, 2))
+    assert [r["val_accuracy"] for r in history.records][-5:] == [1.0] * 5
+    assert train.load_weights(tmp_path / "best.safetensors")[1]["epoch"] == "19"

@@ -100,7 +100,7 @@ def read_json(path: Path) -> Run:
             for r in data.pop("results")
         ]
         return Run(**data, results=results)
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"[bench] {path} is not a run written by extensor bench: {error}") from None
 
 

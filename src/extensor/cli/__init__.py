@@ -7,6 +7,7 @@ import importlib
 import click
 from click.shell_completion import CompletionItem
 
+from .._printable import printable
 from .._spelling import did_you_mean
 from ..version import __version__
 
@@ -60,6 +61,9 @@ class _Commands(click.Group):
         except KeyboardInterrupt:  # click would call it a failure
             click.echo("interrupted", err=True)
             ctx.exit(INTERRUPTED)
+        except click.ClickException as error:  # it may repeat what a file says
+            error.message = printable(error.message)  # type: ignore[misc]  # click declares it final
+            raise
 
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 120}

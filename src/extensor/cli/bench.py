@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from .. import bench, config
 from .._spelling import did_you_mean
 from ..version import __version__
+from ._output import say
 
 __all__ = ["command"]
 
@@ -34,7 +35,10 @@ __all__ = ["command"]
     help="Only cases of this size, e.g. 16, 4K, 1M, 8M (repeatable).",
 )
 @click.option(
-    "--threads", metavar="N", type=click.IntRange(1), help="Threads for every library.  [default: ours]"
+    "--threads",
+    metavar="N",
+    type=click.IntRange(1, config.MAX_THREADS),
+    help="Threads for every library.  [default: ours]",
 )
 @click.option(
     "--rounds", metavar="N", type=click.IntRange(2), default=30, show_default=True, help="Rounds per case."
@@ -68,7 +72,10 @@ def command(
     threads = config.get_num_threads()
     if "torch" in libraries:
         libraries["torch"].set_num_threads(threads)
-    before = bench.read_json(against) if against is not None else None
+    try:
+        before = bench.read_json(against) if against is not None else None
+    except ValueError as error:
+        raise click.ClickException(str(error)) from None
     there = list(bench.cases(libraries, groups or bench.GROUPS))
     for pattern in only:
         if not any(fnmatch.fnmatch(case.name, pattern) for case in there):
@@ -107,7 +114,7 @@ def command(
         _draw(run, out / "bench.png", "torch" in libraries)
         console.print(f"written to {out}")
     if before is not None:
-        click.echo(bench.compare_runs(before, run))
+        say(bench.compare_runs(before, run))
 
 
 def _draw(run: bench.Run, path: Path, has_peer: bool) -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from .._printable import printable
 from ..train import read_header
 
 __all__ = ["command"]
@@ -40,10 +42,15 @@ def command(file: Path) -> None:
         for n in info.shape:
             count *= n
         total += count
-        table.add_row(name, str(info.dtype), str(tuple(info.shape)), f"{count:,}")
+        table.add_row(_shown(name), str(info.dtype), str(tuple(info.shape)), f"{count:,}")
     console = Console()
     console.print(table)
     console.print(f"\n{len(header.tensors)} tensors, {total:,} elements, {file.stat().st_size:,} bytes")
     for key, value in header.metadata.items():
         shown = value if len(value) <= 200 else value[:197] + "..."
-        console.print(f"[bold]{key}[/bold]: {shown}", highlight=False)
+        console.print(Text.assemble(_shown(key, "bold"), ": ", _shown(shown)))
+
+
+def _shown(text: str, style: str = "") -> Text:
+    """What the file says, as text and nothing else: no markup, no escape sequences, no links."""
+    return Text(printable(text, keep=""), style=style)

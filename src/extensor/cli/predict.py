@@ -11,12 +11,15 @@ import click
 import numpy as np
 
 from .. import data as datasets
+from .._printable import printable
 from ..graph import no_grad
 from ..ops.softmax import softmax
 from ..tensor import asarray
-from ..train.runs import samples_of
-from ..train.tables import is_table, notes_on, read_again, unscaled
-from ._runs import open_run
+from ..train.saved_run import held_out_samples, new_samples
+from ..train.table_samples import unscaled
+from ..train.whole_files import write_whole
+from ._output import say
+from ._saved_run import open_run
 
 __all__ = ["command"]
 
@@ -51,12 +54,16 @@ def command(run: Path, data: Path | None, out: Path | None) -> None:
     try:
         samples = _samples(config, data)
         outputs = _outputs(model, samples)
-    except (ValueError, OSError) as error:
+    except (ValueError, TypeError, OSError, MemoryError) as error:
         raise click.ClickException(str(error)) from None
     if outputs.shape[1] == 1 and config.get("classes") is None:
         rows, closing = _quantities(outputs[:, 0], samples.targets, config.get("table"))
     else:
         names = config.get("classes") or [str(i) for i in range(outputs.shape[1])]
+        if len(names) != outputs.shape[1] or (
+            samples.targets is not None and samples.targets.dtype.kind == "f"
+        ):
+            raise click.ClickException(f"{run}: its classes are not those of its model or its data")
         rows, closing = _labels(outputs, samples.targets, names)
     _show(rows, out)
     if closing is not None:
@@ -64,14 +71,12 @@ def command(run: Path, data: Path | None, out: Path | None) -> None:
 
 
 def _samples(config: dict[str, Any], path: Path | None) -> datasets.Dataset:
-    """What to predict; what is strange about a table is said."""
-    if "table" not in config or path is None:
-        return samples_of(config, path)
-    if not is_table(path):
-        raise ValueError(f"the run learned from a table (.csv); {path} is none")
-    table, samples = read_again(path, config["table"])
-    for note in notes_on(table):
-        click.echo(note, err=True)
+    """What to predict; what is strange about it is said."""
+    if path is None:
+        return held_out_samples(config)
+    samples, notes = new_samples(config, path)
+    for note in notes:
+        say(note, err=True)
     return samples
 
 
@@ -120,12 +125,16 @@ def _show(rows: list[list[Any]], out: Path | None) -> None:
     """All rows into a file, or the first of them on the screen."""
     count = len(rows) - 1
     if out is not None:
-        with out.open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows(rows)
-        click.echo(f"{count} predictions written to {out}")
+        written = io.StringIO()
+        csv.writer(written, lineterminator="\n").writerows(rows)
+        try:
+            write_whole("predict", out, [written.getvalue().encode("utf-8")])
+        except OSError as error:
+            raise click.ClickException(error.strerror or str(error)) from None
+        say(f"{count} predictions written to {out}")
         return
     shown = io.StringIO()
     csv.writer(shown, lineterminator="\n").writerows(rows[: SHOWN + 1])
-    click.echo(shown.getvalue(), nl=False)
+    click.echo(printable(shown.getvalue()), nl=False)
     if count > SHOWN:
         click.echo(f"{count - SHOWN} more; --out FILE writes them all", err=True)

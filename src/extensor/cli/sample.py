@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 
 from .. import random
+from .._printable import printable
 from ..data import Text
 from ..train.text_sampling import drawn_tokens
-from ._runs import open_run
+from ._saved_run import open_run
 
 __all__ = ["command"]
 
@@ -25,7 +26,7 @@ __all__ = ["command"]
     show_default=True,
     help="How many characters.",
 )
-@click.option("--prompt", default="\n", help="How the text begins.  [default: a new line]")
+@click.option("--prompt", help="How the text begins.  [default: a new line, if the model knows it]")
 @click.option(
     "--temperature",
     metavar="T",
@@ -42,7 +43,7 @@ __all__ = ["command"]
     show_default=True,
     help="Of what is drawn: the same seed gives the same text.",
 )
-def command(run: Path, tokens: int, prompt: str, temperature: float, seed: int) -> None:
+def command(run: Path, tokens: int, prompt: str | None, temperature: float, seed: int) -> None:
     """Write text with the model of RUN, a folder made by extensor train chargpt (or lstm).
 
     \b
@@ -58,13 +59,21 @@ def command(run: Path, tokens: int, prompt: str, temperature: float, seed: int) 
     if "vocabulary" not in config:
         raise click.ClickException(f"{run} holds no language model; use extensor predict {run}")
     alphabet = Text(config["vocabulary"], config["vocabulary"])
+    if prompt is None:
+        prompt = "\n" if "\n" in alphabet.vocabulary else alphabet.vocabulary[0]
     try:
         start = alphabet.encode(prompt)
     except ValueError as error:
         raise click.ClickException(str(error)) from None
     if not len(start):
         raise click.ClickException("--prompt must not be empty")
-    click.echo(prompt, nl=False)
-    for token in drawn_tokens(model, start, tokens, config["length"], temperature, random.generator(seed)):
-        click.echo(alphabet.decode([token]), nl=False)
+    click.echo(printable(prompt), nl=False)
+    try:
+        for token in drawn_tokens(
+            model, start, tokens, config["length"], temperature, random.generator(seed)
+        ):
+            click.echo(printable(alphabet.decode([token])), nl=False)
+    except (ValueError, TypeError) as error:  # a configuration that does not fit its weights
+        click.echo()
+        raise click.ClickException(str(error)) from None
     click.echo()

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
 import click
 
 from .. import config
-from ..nn import seed as seed_layers
-from ..report import write_report
-from ..testing.verifier import library_subjects
-from ..testing.verifier import verify as verify_pairs
-from ..train import FolderInUseError, Trainer
-from ..train.recipes import RECIPES, Setup
-from ..train.runs import read_config
+from ..train import FolderInUseError
+from ..train.hyperparameters import OPTIMIZERS, SCHEDULES
+from ..train.launch import test_results
+from ..train.recipes import RECIPES
+from ._output import say
+from ._train_options import TrainOptions, parse_assignments, read_toml
+from ._training import closing_line, over_folds, prepare, run_training, verify_run, write_page
 
-__all__ = ["command", "make_trainer", "set_up"]
+__all__ = ["command"]
 
 
 def _line(name: str) -> str:
@@ -46,14 +45,13 @@ Examples:
   extensor train lenet --resume          go on after a crash, to the same bits
 
 In a table, a column of words becomes one input for each of its words (100 at most), and an empty cell among numbers \
-counts as the mean of its column, one among words as one more word. A fifth of the rows is kept for testing.
+counts as the mean of its column, one among words as one more word. A tenth of the rows chooses the best weights \
+(validation), and a fifth is kept for testing.
 
 Ctrl-C ends a run with a checkpoint and the exit code 130; a second one ends it at once.
 """
 )
-@click.argument(
-    "recipe", metavar="[RECIPE]", type=click.Choice(list(RECIPES)), default="lenet", required=False
-)
+@click.argument("recipe", metavar="[RECIPE]", type=click.Choice(list(RECIPES)), required=False)
 @click.option(
     "--data",
     type=click.Path(path_type=Path, exists=True),
@@ -64,6 +62,27 @@ Ctrl-C ends a run with a checkpoint and the exit code 130; a second one ends it 
 )
 @click.option(
     "--ignore", metavar="COLUMN", multiple=True, help="Of a table: a column to leave out (repeatable)."
+)
+@click.option(
+    "--task",
+    type=click.Choice(["auto", "classification", "regression"]),
+    help="Whether targets are classes or quantities.  [default: auto]",
+)
+@click.option(
+    "--validation",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A file that chooses the best weights.  [default: a tenth of the data]",
+)
+@click.option(
+    "--test",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A file to test with.  [default: a fifth of the data]",
+)
+@click.option(
+    "--folds",
+    metavar="K",
+    type=click.IntRange(2, 1000),
+    help="Train K times, each time testing with another Kth of the data.",
 )
 @click.option(
     "--out",
@@ -83,140 +102,113 @@ Ctrl-C ends a run with a checkpoint and the exit code 130; a second one ends it 
     "--seed",
     metavar="N",
     type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Of weights, shuffling and dropout.",
+    help="Of weights, shuffling and dropout.  [default: 0]",
 )
 @click.option(
-    "--threads", metavar="N", type=click.IntRange(1), help="Threads to compute with.  [default: all cores]"
+    "--threads",
+    metavar="N",
+    type=click.IntRange(1, config.MAX_THREADS),
+    help="Threads to compute with.  [default: all cores]",
 )
 @click.option("--resume", is_flag=True, help="Go on from the newest whole checkpoint in the folder.")
+@click.option("--lr", metavar="RATE", help="The highest learning rate.")
+@click.option("--batch-size", metavar="N", help="Samples per step.")
+@click.option("--hidden", metavar="N,N,...", help="Widths of the hidden layers, for mlp.")
+@click.option("--weight-decay", metavar="X", help="How much weights shrink.")
+@click.option("--patience", metavar="N", help="End after N validations without a better one.")
+@click.option("--optimizer", type=click.Choice(list(OPTIMIZERS)), help="What moves the weights.")
+@click.option("--schedule", type=click.Choice(SCHEDULES), help="How the learning rate changes.")
+@click.option(
+    "--set",
+    "assignments",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Any setting of the recipe (repeatable).",
+)
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A TOML file with options; the command line wins.",
+)
+@click.option("--show-config", is_flag=True, help="Print what would run, and do not run it.")
 @click.option("--tensorboard", is_flag=True, help="Write TensorBoard's event files too.")
 @click.option(
     "--verify", is_flag=True, help="Afterwards check the gradients of the functions that were used."
 )
 def command(
-    recipe: str, data: Path | None, target: str | None, ignore: tuple[str, ...], out: Path | None, epochs: int | None,
-    steps: int | None, seed: int, threads: int | None, resume: bool, tensorboard: bool, verify: bool,
+    recipe: str | None, data: Path | None, target: str | None, ignore: tuple[str, ...], task: str | None, out: Path | None,
+    validation: Path | None, test: Path | None, folds: int | None, epochs: int | None, steps: int | None,
+    seed: int | None, threads: int | None, resume: bool,
+    assignments: tuple[str, ...], config_file: Path | None, show_config: bool, tensorboard: bool, verify: bool,
+    **settings: Any,
 ) -> None:  # fmt: skip
     """See the help above."""
     if epochs is not None and steps is not None:
         raise click.UsageError("give --epochs or --steps, not both")
     if threads is not None:
         config.set_num_threads(threads)
-    folder = out or Path("runs") / recipe
-    chosen = RECIPES[recipe]
-    if (target or ignore) and not chosen.tables:
-        raise click.UsageError(
-            f"--target and --ignore are for tables, and {recipe} learns from none; use mlp"
-        )
-    named = {"target": target, "ignore": ignore} if chosen.tables else {}
-    if epochs is None and steps is None:
-        epochs, steps = chosen.epochs, chosen.steps
     try:
-        before = read_config(folder) if resume and (folder / "config.json").exists() else {}
-        if data is None and before.get("data"):
-            data = Path(before["data"])
-        seed_layers(seed)
-        setup = set_up(recipe, data, seed, epochs, steps, named)
-        if before:
-            _check_same_run(folder, before, {"recipe": recipe, **setup.config})
-        for note in setup.notes:
-            click.echo(note, err=True)
-        history = make_trainer(setup, folder, recipe, tensorboard, epochs, steps).fit(
-            setup.train, epochs=epochs, steps=steps, validation=setup.validation, resume=resume
+        given = {name: value for name, value in settings.items() if value is not None}
+        options = TrainOptions(
+            recipe, data, target, ignore or None, task, validation, test, out, epochs, steps, seed,
+            settings=given | parse_assignments(assignments),
+        )  # fmt: skip
+        if config_file is not None:
+            options = options.completed_by(read_toml(config_file))
+    except (ValueError, OSError) as error:
+        raise click.UsageError(str(error)) from None
+    _check(options)
+    folder = options.out or Path("runs") / str(options.recipe)
+    if folds is None:
+        _train(options, folder, resume, show_config, tensorboard, verify)
+        return
+    if test is not None:
+        raise click.UsageError("give --folds or --test, not both")
+    results = []
+    for k in range(1, 2 if show_config else folds + 1):
+        options.fold = (k, folds)
+        say(f"fold {k} of {folds}", err=True)
+        results.append(
+            _train(options, folder / f"fold-{k}", resume, show_config, tensorboard, verify and k == 1)
         )
+    if not show_config:
+        say(over_folds(results))
+
+
+def _check(options: TrainOptions) -> None:
+    """UsageError for options that the recipe does not have."""
+    options.recipe = options.recipe or "lenet"
+    chosen = RECIPES[options.recipe]
+    if (options.target or options.ignore) and not chosen.tables:
+        raise click.UsageError(
+            f"--target and --ignore are for tables, and {options.recipe} learns from none; use mlp"
+        )
+
+
+def _train(
+    options: TrainOptions, folder: Path, resume: bool, show_config: bool, tensorboard: bool, verify: bool
+) -> dict[str, float]:
+    """Train one run in its folder; returns how good it is on its test samples."""
+    try:
+        setup, options = prepare(options, folder, resume)
+        for note in setup.notes:
+            say(note, err=True)
+        if show_config:
+            say(json.dumps({"recipe": options.recipe, "out": str(folder), **setup.config}, indent=2))
+            return {}
+        history = run_training(setup, options, folder, tensorboard, resume)
     except FileExistsError as error:
         raise click.ClickException(
             f"{error} (--resume goes on with it, --out names another folder)"
         ) from None
     except (ValueError, OSError, FolderInUseError, FloatingPointError) as error:
         raise click.ClickException(str(error)) from None
-    click.echo(_closing(history, folder))
+    results = {} if history.stopped == "interrupted" else test_results(setup, folder)
+    say(closing_line(results, history, folder))
     if history.stopped == "interrupted":
         raise SystemExit(130)
     if verify:
-        _verify()
-    _report(setup, folder)
-
-
-# What a run cannot change when it goes on: with other data, for instance, its scaling would no longer be right.
-_OF_A_RUN = ("recipe", "seed", "data", "classes", "table", "vocabulary", "length", "model")
-
-
-def _check_same_run(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
-    """ValueError if the options or the data are not those the run was started with."""
-    for name in _OF_A_RUN:
-        old, new = before.get(name), json.loads(json.dumps(now.get(name)))
-        if name == "data" and old and new and Path(old).resolve() == Path(new).resolve():
-            continue
-        if old != new:
-            short = not isinstance(old, (dict, list)) and len(f"{old}{new}") < 200
-            raise ValueError(
-                f"{folder} was started with another {name}"
-                + (f" ({old}, now {new})" if short else "")
-                + ": --resume goes on with the same options and data; for others, --out names a new folder"
-            )
-
-
-def set_up(
-    recipe: str, path: Path | None, seed: int, epochs: int | None, steps: int | None, named: dict[str, Any]
-) -> Setup:
-    """The recipe, told how many steps its schedule has."""
-    build = RECIPES[recipe].build
-    if steps is None and epochs is not None:
-        steps = epochs * len(build(path, seed, None, **named).train)
-    return build(path, seed, steps, **named)
-
-
-def make_trainer(
-    setup: Setup, folder: Path, recipe: str, tensorboard: bool, epochs: int | None, steps: int | None
-) -> Trainer:
-    """The trainer of a run in its folder; it logs often enough for a picture."""
-    total = steps if steps is not None else (epochs or 1) * len(setup.train)
-    return Trainer(
-        setup.model, setup.optimizer, setup.loss, schedule=setup.schedule, metrics=setup.metrics, clip_norm=setup.clip_norm,
-        validate_every=setup.validate_every, folder=folder, monitor=setup.monitor,
-        monitor_mode="max" if setup.monitor_mode == "max" else "min", tensorboard=tensorboard,
-        config={"recipe": recipe, **setup.config}, log_every=min(max(total // 100, 1), 10),
-        layers_every=min(max(total // 60, 1), 100),
-    )  # fmt: skip
-
-
-def _closing(history: Any, folder: Path) -> str:
-    parts = []
-    for name, label in {
-        "val_accuracy": "test accuracy",
-        "val_loss": "validation loss",
-        "val_perplexity": "perplexity",
-    }.items():
-        value = history.last(name)
-        if value is not None and math.isfinite(value):
-            parts.append(f"{label} {value:.2%}" if "accuracy" in name else f"{label} {value:.4f}")
-    interrupted = history.stopped == "interrupted"
-    said = ", ".join(parts) or ("interrupted" if interrupted else "done")
-    further = "; the same command with --resume goes on" if interrupted else ""
-    return f"{said}; {history.steps} steps; kept in {folder}{further}"
-
-
-def _report(setup: Setup, folder: Path) -> None:
-    """The page of the run; the run is kept whatever becomes of it."""
-    try:
-        page = write_report(
-            folder, samples=None if "vocabulary" in setup.config else setup.validation.dataset
-        )[0]
-    except (ValueError, OSError) as error:
-        click.echo(f"the report was not written: {error}", err=True)
-    else:
-        click.echo(f"report: {page}")
-
-
-def _verify() -> None:
-    """The gradients of what the networks for images are made of."""
-    names = {"conv2d", "max_pool2d", "relu", "flatten", "linear", "cross_entropy"}
-    verdicts = list(verify_pairs(subject for subject in library_subjects() if subject.name in names))
-    wrong = [verdict.name for verdict in verdicts if not verdict.passed]
-    if wrong:
-        raise click.ClickException(f"wrong gradients: {', '.join(wrong)}")
-    cases = sum(verdict.cases for verdict in verdicts)
-    click.echo(f"gradients of {', '.join(v.name for v in verdicts)}: right in {cases} cases, numerically")
+        verify_run(setup)
+    write_page(setup, folder)
+    return results

@@ -3,12 +3,12 @@
 from ._files import DamagedFileError
 from .arrays import read_arrays, read_npy, read_npz
 from .cifar import cifar10, read_cifar
+from .csv_table import Table, read_csv
 from .dataset import Dataset
 from .digits import digits
 from .idx import mnist, read_idx
 from .loader import DataLoader
 from .sample_random import SampleRandom
-from .tables import Table, read_csv
 from .text import Text, Windows
 from .transforms import Normalize, RandomCrop, RandomFlip, ToFloat, Transform
 

@@ -15,8 +15,8 @@ from ..data import Dataset, Text
 from ..nn import Module
 from ..nn.summary import Summary
 from ..tensor import ExTensor
-from ..train.runs import load_model, samples_of, weights_file
-from ..train.tables import unscaled
+from ..train.saved_run import held_out_samples, load_model, weights_file
+from ..train.table_samples import unscaled
 from ..train.text_sampling import drawn_tokens
 from ..train.weights import load_weights
 from .chart import Chart, Heat
@@ -25,7 +25,7 @@ from .evaluation import Classification, Regression, evaluate
 from .filters import Filters, first_filters
 from .layers import layer_charts
 from .predictions import prediction_chart
-from .run import Run
+from .run_record import RunRecord
 
 __all__ = ["Contents", "gather"]
 
@@ -40,7 +40,7 @@ T = TypeVar("T")
 class Contents:
     """The parts of a report; None stands for what makes no sense for this run or cannot be had."""
 
-    run: Run
+    run: RunRecord
     curves: list[Chart] = field(default_factory=list)
     layers: list[Chart | Heat] = field(default_factory=list)
     summary: Summary | None = None
@@ -59,7 +59,7 @@ class Contents:
         return [*self.curves, *self.layers, *([self.predictions] if self.predictions else [])]
 
 
-def gather(run: Run, samples: Dataset | None, model: Module | None, data: Path | None) -> Contents:
+def gather(run: RunRecord, samples: Dataset | None, model: Module | None, data: Path | None) -> Contents:
     """Read the log, open the model, and let it predict.
 
     Args:
@@ -91,7 +91,7 @@ def gather(run: Run, samples: Dataset | None, model: Module | None, data: Path |
     return found
 
 
-def _or_note(run: Run, what: str, make: Callable[[], T]) -> T | None:
+def _or_note(run: RunRecord, what: str, make: Callable[[], T]) -> T | None:
     """What ``make`` gives; if it is refused, the reader is told why and the report goes on without it."""
     try:
         return make()
@@ -101,7 +101,7 @@ def _or_note(run: Run, what: str, make: Callable[[], T]) -> T | None:
         return None
 
 
-def _model(run: Run, found: Contents) -> Module | None:
+def _model(run: RunRecord, found: Contents) -> Module | None:
     """The model of the configuration with the best weights; the weights alone, if it describes none."""
     found.weights = _or_note(
         run, "There are no weights to show", lambda: load_weights(weights_file(run.folder))[0]
@@ -117,10 +117,10 @@ def _samples(config: dict[str, Any], moved: Path | None) -> Dataset:
     place = config.get("data") if moved is None else str(moved)
     if place and not Path(place).exists():
         raise FileNotFoundError(f"{place} is not there; extensor report --data says where it is now")
-    return samples_of({**config, "data": place})
+    return held_out_samples(config, moved)
 
 
-def _evaluated(run: Run, model: Module, samples: Dataset) -> Classification | Regression:
+def _evaluated(run: RunRecord, model: Module, samples: Dataset) -> Classification | Regression:
     classes = run.config.get("classes", samples.classes)
     found = evaluate(model, samples, classes if isinstance(classes, (list, tuple)) else None)
     if isinstance(found, Classification):
@@ -129,7 +129,7 @@ def _evaluated(run: Run, model: Module, samples: Dataset) -> Classification | Re
     return replace(found, targets=unscaled(found.targets, table), predicted=unscaled(found.predicted, table))
 
 
-def _sample(run: Run, samples: Dataset | None) -> tuple[ExTensor, ...]:
+def _sample(run: RunRecord, samples: Dataset | None) -> tuple[ExTensor, ...]:
     """One input for the model, if it is known what one looks like."""
     if samples is not None:
         return (samples.batch(np.array([0]))[0],)
@@ -138,7 +138,7 @@ def _sample(run: Run, samples: Dataset | None) -> tuple[ExTensor, ...]:
     return ()
 
 
-def _written(run: Run, model: Module) -> tuple[str, str]:
+def _written(run: RunRecord, model: Module) -> tuple[str, str]:
     vocabulary: Any = run.config["vocabulary"]
     alphabet = Text(vocabulary, vocabulary)
     prompt = _PROMPT if _PROMPT in alphabet.vocabulary else alphabet.vocabulary[0]

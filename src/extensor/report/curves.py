@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from .chart import Axis, Chart, Point, Series
-from .run import Run, number
+from .run_record import RunRecord, number
 
 __all__ = ["axis_of", "curves", "is_fraction", "metric_names", "points_of", "resumes"]
 
@@ -20,7 +20,7 @@ def is_fraction(name: str) -> bool:
     return "accuracy" in name or "top" in name
 
 
-def axis_of(run: Run) -> Axis:
+def axis_of(run: RunRecord) -> Axis:
     """Epochs along the bottom if there are several, else steps."""
     epochs = run.of_kind("epoch")
     last = epochs[-1] if epochs else {}
@@ -28,7 +28,7 @@ def axis_of(run: Run) -> Axis:
     return Axis("epoch", step / count) if count and step and count >= 2 else Axis()
 
 
-def resumes(run: Run) -> list[tuple[float, str]]:
+def resumes(run: RunRecord) -> list[tuple[float, str]]:
     """Where the run was taken up again."""
     return [(r["step"], f"resumed at step {r['step']:,.0f}") for r in run.of_kind("resume")]
 
@@ -38,7 +38,7 @@ def points_of(records: Sequence[dict[str, Any]], name: str) -> list[Point]:
     return [(float(r["step"]), number(r, name)) for r in records if name in r]
 
 
-def metric_names(run: Run) -> list[str]:
+def metric_names(run: RunRecord) -> list[str]:
     """The metrics beside the loss, without ``val_``, in the order of the log."""
     found: dict[str, None] = {}
     for record in run.of_kind("epoch", "validation"):
@@ -49,7 +49,7 @@ def metric_names(run: Run) -> list[str]:
     return list(found)
 
 
-def curves(run: Run) -> list[Chart]:
+def curves(run: RunRecord) -> list[Chart]:
     """The charts of the loss, the metrics, the learning rate and the speed that the log has numbers for."""
     metrics = [_metric(run, name) for name in metric_names(run)]
     found = [_loss(run), *metrics, _rate(run), _norm(run), _speed(run)]
@@ -67,7 +67,7 @@ def _with_own_keys(charts: Sequence[Chart]) -> list[Chart]:
     return list(kept.values())
 
 
-def _chart(run: Run, key: str, title: str, series: Sequence[Series], **options: Any) -> Chart | None:
+def _chart(run: RunRecord, key: str, title: str, series: Sequence[Series], **options: Any) -> Chart | None:
     """A chart, if any of its series has two points to show."""
     shown = [s for s in series if s.known()]
     if not any(len(s.known()) >= 2 for s in shown):
@@ -88,7 +88,7 @@ def _best(name: str, points: Sequence[Point], most: bool) -> tuple[str, tuple[fl
     return name, (max if most else min)(known, key=lambda point: point[1])
 
 
-def _loss(run: Run) -> Chart | None:
+def _loss(run: RunRecord) -> Chart | None:
     steps = points_of(run.of_kind("step"), "loss")
     epochs = points_of(run.of_kind("epoch"), "loss")
     validation = points_of(run.of_kind("epoch", "validation"), "val_loss")
@@ -103,7 +103,7 @@ def _loss(run: Run) -> Chart | None:
     )  # fmt: skip
 
 
-def _metric(run: Run, name: str) -> Chart | None:
+def _metric(run: RunRecord, name: str) -> Chart | None:
     fraction = is_fraction(name)
     epochs = points_of(run.of_kind("epoch"), name)
     validation = points_of(run.of_kind("epoch", "validation"), f"val_{name}")
@@ -122,14 +122,14 @@ def _metric(run: Run, name: str) -> Chart | None:
     return _chart(run, name, title, series, kind="percent" if fraction else "number", note=note, best=best)
 
 
-def _rate(run: Run) -> Chart | None:
+def _rate(run: RunRecord) -> Chart | None:
     points = points_of(run.of_kind("step"), "lr") or points_of(run.of_kind("epoch"), "lr")
     return _chart(
         run, "learning_rate", "Learning rate", [Series("learning rate", points, "third")], with_zero=True
     )
 
 
-def _norm(run: Run) -> Chart | None:
+def _norm(run: RunRecord) -> Chart | None:
     series = [Series("norm", points_of(run.of_kind("step"), "grad_norm"), "third")]
     note = "Of all gradients together, before clipping."
     return _chart(
@@ -137,7 +137,7 @@ def _norm(run: Run) -> Chart | None:
     )
 
 
-def _speed(run: Run) -> Chart | None:
+def _speed(run: RunRecord) -> Chart | None:
     epochs = run.of_kind("epoch")  # within one, the speed is the mean so far, which starts anew with the next
     points = points_of(epochs if len(epochs) >= 5 else run.of_kind("step"), "samples_per_second")
     series = [Series("samples per second", points, "third")]

@@ -9,7 +9,7 @@ from typing import Any
 from .chart import Chart, Heat, Series
 from .curves import axis_of, resumes
 from .palette import layer_colours
-from .run import Run, number
+from .run_record import RunRecord, number
 
 __all__ = ["layer_charts"]
 
@@ -19,7 +19,7 @@ _MOST_COLUMNS = 240
 Table = dict[str, list[float | None]]  # for each layer its numbers, one for each record
 
 
-def layer_charts(run: Run) -> list[Chart | Heat]:
+def layer_charts(run: RunRecord) -> list[Chart | Heat]:
     """The charts of the layers, from the input to the output."""
     records = run.of_kind("layers")
     steps = [float(r["step"]) for r in records]
@@ -62,7 +62,7 @@ def _weights_alone(ratios: dict[str, float]) -> dict[str, float]:
 
 
 def _drawn(
-    run: Run, key: str, title: str, steps: Sequence[float], table: Table, note: str
+    run: RunRecord, key: str, title: str, steps: Sequence[float], table: Table, note: str
 ) -> Chart | Heat | None:
     if len(set(steps)) < 2 or not table:
         return None

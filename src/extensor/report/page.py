@@ -25,7 +25,7 @@ from .panels import (
     text_html,
     weights_html,
 )
-from .run import Run, number
+from .run_record import RunRecord, number
 from .svg import chart_data, chart_html, heat_data, heat_html, script_json
 
 __all__ = ["page"]
@@ -84,7 +84,7 @@ def _header(contents: Contents) -> str:
     )
 
 
-def _day(run: Run) -> str:
+def _day(run: RunRecord) -> str:
     """When the run was last written to."""
     times = [r["at"] for r in run.records if isinstance(r.get("at"), str)]
     try:
@@ -110,6 +110,7 @@ def _value(text: str) -> str:
 def _key_numbers(contents: Contents) -> Iterator[tuple[str, str, str]]:
     """What the run is judged by: a label, a number, a remark."""
     run = contents.run
+    yield from _test_numbers(contents)
     judged = run.of_kind("epoch", "validation")
     for name in [*metric_names(run), "loss"]:
         points = [(x, y) for x, y in points_of(judged, f"val_{name}") if y is not None]
@@ -135,6 +136,18 @@ def _key_numbers(contents: Contents) -> Iterator[tuple[str, str, str]]:
         yield "time", duration(ends[0]), pace
     elif speeds:
         yield "speed", f"{median(speeds):,.0f}", "samples per second"
+
+
+def _test_numbers(contents: Contents) -> Iterator[tuple[str, str, str]]:
+    """How good the best weights are on samples that took no part in the training."""
+    found = contents.evaluation
+    if isinstance(found, Classification):
+        right = found.total - found.wrong
+        yield "test accuracy", shown(right / found.total, "percent"), f"{right:,} of {found.total:,} samples"
+    elif isinstance(found, Regression):
+        yield "test RMSE", shown(found.error), f"of {len(found.targets) // found.per_sample:,} samples"
+        if found.explained is not None:
+            yield "test R2", shown(found.explained), "1 is perfect, 0 no better than the mean"
 
 
 # The sections
@@ -169,7 +182,7 @@ def _section(title: str, panels: Sequence[str]) -> str:
     return f'<section><h2>{escape(title)}</h2><div class="grid{odd}">{"".join(panels)}</div></section>\n'
 
 
-def _settings(run: Run) -> dict[str, object]:
+def _settings(run: RunRecord) -> dict[str, object]:
     """The configuration, and what the log says of how the run was made."""
     framing = {"kind", "step", "epoch", "at"}
     return {**run.config, **{k: v for k, v in run.beginning().items() if k not in framing}}

@@ -8,12 +8,14 @@ from typing import Any
 from ..data import Dataset
 from ..data._files import as_path
 from ..nn import Module
+from ..train.lock import writing_report
+from ..train.run_files import check_own
 from ..train.whole_files import write_whole
 from .contents import gather
 from .page import page
 from .pictures import image_files
 from .plots import chart_files
-from .run import read_run
+from .run_record import read_run
 
 __all__ = ["write_report"]
 
@@ -61,10 +63,12 @@ def write_report(
         'report.html'
     """
     place = as_path("report", folder)
+    check_own("report", place / "pictures")
     contents = gather(read_run(place), samples, model, None if data is None else as_path("report", data))
     files = {place / "report.html": page(contents).encode("utf-8")}
     pictures = image_files(contents) | (chart_files(contents) if charts else {})
     files |= {place / "pictures" / name: content for name, content in pictures.items()}
-    for path, content in files.items():
-        write_whole("report", path, [content])
+    with writing_report(place):
+        for path, content in files.items():
+            write_whole("report", path, [content])
     return list(files)

@@ -19,8 +19,14 @@ class Run(Protocol):
 
     model: Module
     optimizer: Optimizer
-    step: int
-    epoch: int
+
+    @property
+    def step(self) -> int:
+        """The number of optimiser steps made."""
+
+    @property
+    def epoch(self) -> int:
+        """The number of epochs finished."""
 
     def stop(self, reason: str) -> None:
         """End the run after the current step."""

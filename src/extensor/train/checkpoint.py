@@ -12,6 +12,7 @@ from typing import Any
 from ..checks import as_int
 from ..data import DamagedFileError
 from ..errors import describe
+from .run_files import check_own
 from .state_trees import flatten_state, restore_state
 from .weights import load_tensors, save_tensors
 
@@ -44,7 +45,7 @@ def save_checkpoint(path: Any, state: Mapping[str, Any]) -> None:
     if not isinstance(state, Mapping):
         raise TypeError(f"[save_checkpoint] state must be a dict, got {describe(state)}")
     tensors: dict[str, Any] = {}
-    tree = {key: flatten_state("save_checkpoint", value, str(key), tensors) for key, value in state.items()}
+    tree = flatten_state("save_checkpoint", dict(state), "", tensors)
     text = json.dumps({"kind": "checkpoint", "format": _FORMAT, "state": tree}, separators=(",", ":"))
     save_tensors("save_checkpoint", Path(path), tensors, {"extensor": text})
 
@@ -71,10 +72,10 @@ def load_checkpoint(path: Any) -> dict[str, Any]:
             raise ValueError("it holds weights alone")
         if content.get("format") != _FORMAT:
             raise ValueError(f"it has the format {content.get('format')!r}; this version reads {_FORMAT}")
-        state = content.get("state")
+        state = restore_state(content.get("state"), tensors)
         if not isinstance(state, dict):
             raise ValueError("it holds no state")
-        return {key: restore_state(value, tensors) for key, value in state.items()}
+        return state
     except (ValueError, RecursionError) as error:
         raise DamagedFileError(f"[load_checkpoint] {path} is no checkpoint: {error}") from None
 
@@ -101,6 +102,7 @@ def latest_whole(folder: Any) -> Path | None:
     place = Path(folder)
     for path in checkpoint_files(place) if place.is_dir() else []:
         with contextlib.suppress(OSError, ValueError):
+            check_own("latest_whole", path)
             load_checkpoint(path)
             return path
     return None
@@ -131,6 +133,7 @@ class Checkpoints:
 
     def save(self, step: int, state: Mapping[str, Any]) -> Path:
         """Write the checkpoint of a step, then remove the oldest ones."""
+        check_own("Checkpoints", self.folder)
         path = self.folder / f"step-{step:09d}.safetensors"
         save_checkpoint(path, state)
         for old in self.files()[self.keep :]:

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Literal, TextIO
 
+from .._printable import printable
+
 __all__ = ["Display", "display_for"]
 
 Kind = Literal["auto", "live", "plain", "off"]
@@ -66,6 +68,41 @@ class Display:
         """The run is over."""
 
 
+class TolerantDisplay(Display):
+    """Another display, until its stream is closed or full: a run does not end because nobody can see it."""
+
+    def __init__(self, shown: Display, stream: TextIO) -> None:
+        self.shown = shown
+        self._stream = stream
+
+    def _try(self, show: Callable[[], None]) -> None:
+        try:
+            show()
+        except OSError:  # a broken pipe, a full disk
+            self.shown = Display()
+        except ValueError:
+            if not self._stream.closed:
+                raise
+            self.shown = Display()
+
+    def start(self, total_steps: int, step: int, epochs: int | None) -> None:
+        self._try(lambda: self.shown.start(total_steps, step, epochs))
+
+    def on_step(
+        self, step: int, epoch: int, values: Callable[[], dict[str, Any]], samples_per_second: float
+    ) -> None:
+        self._try(lambda: self.shown.on_step(step, epoch, values, samples_per_second))
+
+    def on_record(self, record: dict[str, Any]) -> None:
+        self._try(lambda: self.shown.on_record(record))
+
+    def message(self, text: str) -> None:
+        self._try(lambda: self.shown.message(text))
+
+    def stop(self) -> None:
+        self._try(self.shown.stop)
+
+
 class PlainDisplay(Display):
     """Lines of text: one per epoch or validation, and one now and then in between."""
 
@@ -94,7 +131,7 @@ class PlainDisplay(Display):
         self.message(f"{_where(record, self._epochs, self._total)}  {summary(record)}{_pace(record)}")
 
     def message(self, text: str) -> None:
-        print(text, file=self._stream, flush=True)
+        print(printable(text), file=self._stream, flush=True)
 
 
 def _where(record: dict[str, Any], epochs: int | None, total: int) -> str:
@@ -193,7 +230,7 @@ class LiveDisplay(Display):
     def message(self, text: str) -> None:
         from rich.text import Text
 
-        self._console.print(Text(text, style="yellow"))
+        self._console.print(Text(printable(text), style="yellow"))
 
     def stop(self) -> None:
         self._progress.stop()
@@ -214,4 +251,4 @@ def display_for(kind: Kind, stream: TextIO | None = None) -> Display:
         return Display()
     if kind not in ("live", "plain"):
         raise ValueError(f"[Trainer] display must be 'auto', 'live', 'plain' or 'off', got {kind!r}")
-    return LiveDisplay(target) if kind == "live" else PlainDisplay(target)
+    return TolerantDisplay(LiveDisplay(target) if kind == "live" else PlainDisplay(target), target)

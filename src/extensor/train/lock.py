@@ -8,9 +8,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from .run_files import open_own
 from .whole_files import clear_errors
 
-__all__ = ["FolderInUseError", "is_locked", "locked"]
+__all__ = ["FolderInUseError", "is_locked", "locked", "writing_report"]
+
+_RUN, _REPORT = ".lock", ".report.lock"
 
 
 class FolderInUseError(RuntimeError):
@@ -23,10 +26,10 @@ def locked(function: str, folder: Path) -> Iterator[None]:
 
     The system holds the lock and lets go of it when the process ends, however it ends, so no lock is ever left behind.
     """
-    path = folder / ".lock"
+    path = folder / _RUN
     with clear_errors(function, path):
         folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = open_own(function, path, os.O_RDWR | os.O_CREAT)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -43,11 +46,24 @@ def locked(function: str, folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+@contextlib.contextmanager
+def writing_report(folder: Path) -> Iterator[None]:
+    """In this block no other report is written into the folder; a run may go on meanwhile."""
+    path = folder / _REPORT
+    with clear_errors("report", path):
+        descriptor = open_own("report", path, os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # waits; a report takes a second or two
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def is_locked(folder: Path) -> bool:
     """Whether a run is writing to the folder now."""
     try:
-        descriptor = os.open(folder / ".lock", os.O_RDONLY)
-    except OSError:
+        descriptor = open_own("is_locked", folder / _RUN, os.O_RDONLY)
+    except (OSError, ValueError):
         return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data import DamagedFileError
+from .run_files import open_own, read_own
 from .whole_files import clear_errors
 
 __all__ = ["Log", "read_log", "scan_log"]
@@ -45,8 +46,9 @@ class Log:
     def __init__(self, path: Path, length: int = 0) -> None:
         self.path = Path(path)
         with clear_errors("Log", self.path):
-            self._file = open(self.path, "ab")  # noqa: SIM115  (open as long as the run)
-            self._file.truncate(min(length, self.path.stat().st_size))
+            descriptor = open_own("Log", self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            self._file = os.fdopen(descriptor, "ab")
+            self._file.truncate(min(length, os.fstat(descriptor).st_size))
             self._file.seek(0, os.SEEK_END)
 
     def write(self, record: dict[str, Any]) -> None:
@@ -81,7 +83,7 @@ def scan_log(path: Any) -> tuple[list[dict[str, Any]], list[str]]:
         FileNotFoundError: there is no such file.
     """
     try:
-        lines = Path(path).read_bytes().split(b"\n")
+        lines = read_own("read_log", Path(path)).split(b"\n")
     except FileNotFoundError:
         raise FileNotFoundError(f"[read_log] there is no file {path}") from None
     records, problems = [], []

@@ -64,7 +64,9 @@ class Metric:
         self.counts = copy.deepcopy(dict(state))
 
 
-def _scores_and_labels(function: str, outputs: Any, targets: Any) -> tuple[np.ndarray, np.ndarray]:
+def _scores_and_labels(
+    function: str, outputs: Any, targets: Any, ignore_index: int | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Scores (samples, classes) and labels (samples,) from outputs (..., classes) and targets (...)."""
     scores, labels = np.asarray(outputs), np.asarray(targets)
     if scores.ndim < 2 or labels.shape != scores.shape[:-1] or labels.dtype.kind not in "iu":
@@ -72,13 +74,30 @@ def _scores_and_labels(function: str, outputs: Any, targets: Any) -> tuple[np.nd
             f"[{function}] needs outputs (..., classes) and whole-number targets (...), "
             f"got {scores.shape} and {labels.shape} {labels.dtype}"
         )
-    return scores.reshape(-1, scores.shape[-1]), labels.reshape(-1)
+    scores, labels = scores.reshape(-1, scores.shape[-1]), labels.reshape(-1)
+    if ignore_index is not None:
+        kept = labels != ignore_index
+        scores, labels = scores[kept], labels[kept]
+    if labels.size and not 0 <= labels.min() <= labels.max() < scores.shape[1]:
+        raise ValueError(
+            f"[{function}] labels must be from 0 to {scores.shape[1] - 1}, one for each output, got {labels.min()} to "
+            f"{labels.max()}; ignore_index names a label that does not count"
+        )
+    return scores, labels
+
+
+def _as_ignored(function: str, ignore_index: Any) -> int | None:
+    return None if ignore_index is None else as_int(function, "ignore_index", ignore_index)
 
 
 class Accuracy(Metric):
     """The part of the targets that is among the ``top_k`` highest outputs.
 
     With several equal outputs the one of the lower class counts as higher; a nan is never among the highest.
+
+    Args:
+        top_k: among how many a target must be.
+        ignore_index: a label that does not count, as in :func:`~extensor.cross_entropy`.
 
     Example:
         >>> import extensor as et
@@ -88,14 +107,15 @@ class Accuracy(Metric):
         0.5
     """
 
-    def __init__(self, top_k: int = 1) -> None:
+    def __init__(self, top_k: int = 1, ignore_index: int | None = None) -> None:
         self.top_k = as_int("Accuracy", "top_k", top_k)
+        self.ignore_index = _as_ignored("Accuracy", ignore_index)
         if self.top_k < 1:
             raise ValueError(f"[Accuracy] top_k must be at least 1, got {top_k}")
         self.counts = {"right": 0, "all": 0}
 
     def update(self, outputs: ExTensor, targets: ExTensor, loss: float) -> None:
-        scores, labels = _scores_and_labels("Accuracy", outputs, targets)
+        scores, labels = _scores_and_labels("Accuracy", outputs, targets, self.ignore_index)
         own = np.take_along_axis(scores, labels[:, None].astype(np.int64), 1)
         before = np.arange(scores.shape[1]) < labels[:, None]
         ahead = (scores > own) | ((scores == own) & before)
@@ -118,20 +138,18 @@ class ConfusionMatrix(Metric):
         [[0, 0], [1, 1]]
     """
 
-    def __init__(self, classes: int) -> None:
+    def __init__(self, classes: int, ignore_index: int | None = None) -> None:
         self.classes = as_int("ConfusionMatrix", "classes", classes)
+        self.ignore_index = _as_ignored("ConfusionMatrix", ignore_index)
         if self.classes < 1:
             raise ValueError(f"[ConfusionMatrix] classes must be at least 1, got {classes}")
         self.counts = {"matrix": np.zeros((self.classes, self.classes), np.int64)}
 
     def update(self, outputs: ExTensor, targets: ExTensor, loss: float) -> None:
-        scores, labels = _scores_and_labels("ConfusionMatrix", outputs, targets)
-        if scores.shape[1] != self.classes or (
-            labels.size and not 0 <= labels.min() <= labels.max() < self.classes
-        ):
+        scores, labels = _scores_and_labels("ConfusionMatrix", outputs, targets, self.ignore_index)
+        if scores.shape[1] != self.classes:
             raise ValueError(
-                f"[ConfusionMatrix] has {self.classes} classes, got {scores.shape[1]} outputs and labels from "
-                f"{labels.min()} to {labels.max()}"
+                f"[ConfusionMatrix] has {self.classes} classes, got {scores.shape[1]} outputs for each sample"
             )
         np.add.at(self.counts["matrix"], (labels, scores.argmax(1)), 1)
 
@@ -150,12 +168,17 @@ class Perplexity(Metric):
         10.0
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ignore_index: int | None = None) -> None:
+        self.ignore_index = _as_ignored("Perplexity", ignore_index)
         self.counts = {"loss": 0.0, "samples": 0}
 
     def update(self, outputs: ExTensor, targets: ExTensor, loss: float) -> None:
-        self.counts["loss"] += loss * len(targets)
-        self.counts["samples"] += len(targets)
+        count = len(targets)
+        if self.ignore_index is not None:  # then the loss is the mean over the targets that count
+            count = int((np.asarray(targets) != self.ignore_index).sum())
+        if count:
+            self.counts["loss"] += loss * count
+            self.counts["samples"] += count
 
     def value(self) -> float:
         if not self.counts["samples"]:

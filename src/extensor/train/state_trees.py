@@ -31,12 +31,15 @@ def flatten_state(function: str, state: Any, path: str, tensors: dict[str, Any])
         items = [flatten_state(function, item, f"{path}/{i}", tensors) for i, item in enumerate(state)]
         return items if isinstance(state, list) else {_TUPLE: items}
     if isinstance(state, dict) and all(isinstance(key, (str, int)) for key in state):
-        values = {key: flatten_state(function, v, f"{path}/{key}", tensors) for key, v in state.items()}
+        values = {
+            key: flatten_state(function, value, f"{path}/{key}" if path else str(key), tensors)
+            for key, value in state.items()
+        }
         if all(isinstance(key, str) and not key.startswith("$") for key in state):
             return values
         return {_DICT: [[key, value] for key, value in values.items()]}
     raise TypeError(
-        f"[{function}] {path} must be made of numbers, text, tensors, lists and dicts, got {describe(state)}"
+        f"[{function}] {path or 'state'} must be made of numbers, text, tensors, lists and dicts, got {describe(state)}"
     )
 
 

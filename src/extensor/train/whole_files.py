@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 __all__ = ["clear_errors", "remove_unfinished", "write_whole"]
 
@@ -40,19 +42,31 @@ def write_whole(function: str, path: Path, chunks: Iterable[bytes | memoryview])
     """
     with clear_errors(function, path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}{_UNFINISHED}")
+        unfinished, file = _new_unfinished(path)
         try:
-            with open(unfinished, "xb") as file:
+            with file:
                 for chunk in chunks:
                     file.write(chunk)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(unfinished, path)
+                os.replace(unfinished, path)  # while the file is locked
         except BaseException:
             with contextlib.suppress(OSError):
                 unfinished.unlink()
             raise
         sync_folder(path.parent)
+
+
+def _new_unfinished(path: Path) -> tuple[Path, BinaryIO]:
+    """A new file beside ``path``, locked as long as it is open, so that :func:`remove_unfinished` knows it is written."""
+    while True:
+        unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}{_UNFINISHED}")
+        file = open(unfinished, "xb")  # noqa: SIM115  (the caller closes it)
+        with contextlib.suppress(OSError):  # not every file system has locks; then leftovers stay
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if os.fstat(file.fileno()).st_nlink:
+            return unfinished, file
+        file.close()  # it was taken for a leftover before it was locked
 
 
 def sync_folder(folder: Path) -> None:
@@ -65,7 +79,12 @@ def sync_folder(folder: Path) -> None:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what killed writers left; only for the one who holds the folder's lock."""
+    """Remove what killed writers left; a file whose writer lives is locked, and stays."""
     for path in folder.glob(f".*{_UNFINISHED}"):
         with contextlib.suppress(OSError):
-            path.unlink()
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+            finally:
+                os.close(descriptor)

@@ -12,7 +12,7 @@ import pytest
 from extensor.report.chart import Chart, Heat
 from extensor.report.curves import curves
 from extensor.report.layers import layer_charts
-from extensor.report.run import number, read_run
+from extensor.report.run_record import number, read_run
 from extensor.train.lock import is_locked, locked
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ..nn import Module
-from ..train.runs import load_model, read_config
+from ..train.saved_run import load_model, read_config
 
 __all__ = ["open_run"]
 
@@ -18,5 +18,5 @@ def open_run(folder: Path) -> tuple[dict[str, Any], Module]:
     try:
         config = read_config(folder)
         return config, load_model(folder, config)
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, OSError, MemoryError) as error:
         raise click.ClickException(str(error)) from None

@@ -9,9 +9,9 @@ from typing import Any, Literal
 from ..data import DamagedFileError
 from ..train.lock import is_locked
 from ..train.log import scan_log
-from ..train.runs import read_config
+from ..train.saved_run import read_config
 
-__all__ = ["Run", "Status", "number", "read_run"]
+__all__ = ["RunRecord", "Status", "number", "read_run"]
 
 State = Literal["finished", "running", "stopped", "interrupted", "failed", "unfinished"]
 
@@ -25,7 +25,7 @@ class Status:
 
 
 @dataclass
-class Run:
+class RunRecord:
     """A run as its folder tells it.
 
     Attributes:
@@ -73,7 +73,7 @@ def number(record: dict[str, Any], name: str) -> float | None:
     return float(value) if abs(value) >= 1 / _LARGEST else 0.0
 
 
-def read_run(folder: Path) -> Run:
+def read_run(folder: Path) -> RunRecord:
     """Read the folder of a run, whatever state it is in.
 
     Raises:
@@ -101,14 +101,14 @@ def read_run(folder: Path) -> Run:
         )
     except ValueError as error:
         notes.append(f"The panels that need the model or the data are left out: {error}.")
-    run = Run(folder, records, config, Status("unfinished", ""), notes)
+    run = RunRecord(folder, records, config, Status("unfinished", ""), notes)
     run.status = _status(run)
     if not run.of_kind("step", "epoch", "validation"):
         notes.append("The log holds no step yet: there are no curves to show.")
     return run
 
 
-def _status(run: Run) -> Status:
+def _status(run: RunRecord) -> Status:
     last = run.last_step()
     framing = [r for r in run.records if r.get("kind") in ("begin", "resume", "end")]
     if framing and framing[-1]["kind"] == "end":

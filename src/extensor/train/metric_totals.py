@@ -9,10 +9,10 @@ from typing import Any
 
 from .metrics import Metric
 
-__all__ = ["Running"]
+__all__ = ["MetricTotals"]
 
 
-class Running:
+class MetricTotals:
     """The loss and the metrics, batch by batch."""
 
     def __init__(self, metrics: Mapping[str, Metric]) -> None:

@@ -1,0 +1,136 @@
+"""A run of ``extensor train``: started or resumed, closed with a line about it, its report and its gradients."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import statistics
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..nn import seed as seed_layers
+from ..report import write_report
+from ..testing.verifier import library_subjects
+from ..testing.verifier import verify as verify_pairs
+from ..train import History
+from ..train.functions_used import functions_used
+from ..train.launch import make_trainer
+from ..train.recipes import RECIPES, Setup
+from ..train.saved_run import read_config
+from ._output import say
+from ._train_options import SETTINGS, TrainOptions, of_run
+
+__all__ = ["closing_line", "over_folds", "prepare", "run_training", "verify_run", "write_page"]
+
+_OF_A_RUN = (
+    "recipe", "seed", "data_sha256", "validation_sha256", "test_sha256", "fold", "task", "target", "ignore", "classes", "table", "vocabulary", "length", "model",
+    *SETTINGS,
+)  # fmt: skip
+_WORDS = {"data_sha256": "data", "validation_sha256": "validation file", "test_sha256": "test file"}
+
+
+def prepare(options: TrainOptions, folder: Path, resume: bool) -> tuple[Setup, TrainOptions]:
+    """The setup of the run and its options; what they do not say, a run to resume says, or the recipe.
+
+    Raises:
+        ValueError: the options or the data are not those the run was started with.
+    """
+    recipe = options.recipe or "lenet"
+    before = read_config(folder) if resume and os.path.lexists(folder / "config.json") else {}
+    if before:
+        options = options.completed_by(of_run(before))
+    if options.epochs is None and options.steps is None:
+        options = replace(options, epochs=RECIPES[recipe].epochs, steps=RECIPES[recipe].steps)
+    seed_layers(options.seed or 0)
+    setup = RECIPES[recipe].set_up(options.order())
+    setup.config |= {"epochs": options.epochs} if options.steps is None else {"steps": options.steps}
+    if before:
+        _check_same_run(folder, before, {"recipe": recipe, **setup.config})
+    return setup, options
+
+
+def _check_same_run(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    for name in _OF_A_RUN:
+        old, new = before.get(name), json.loads(json.dumps(now.get(name)))
+        if old != new:
+            short = not isinstance(old, dict) and name not in _WORDS and len(f"{old}{new}") < 200
+            raise ValueError(
+                f"{folder} was started with another {_WORDS.get(name, name)}"
+                + (f" ({old}, now {new})" if short else "")
+                + ": --resume goes on with the same options and data; for others, --out names a new folder"
+            )
+
+
+def run_training(
+    setup: Setup, options: TrainOptions, folder: Path, tensorboard: bool, resume: bool
+) -> History:
+    """Train it."""
+    total = setup.total_steps(options.epochs, options.steps)
+    trainer = make_trainer(setup, folder, options.recipe or "lenet", total, tensorboard)
+    return trainer.fit(
+        setup.train,
+        epochs=options.epochs,
+        steps=options.steps,
+        validation=setup.validation,
+        resume=resume,
+    )
+
+
+_TESTED = {"accuracy": "test accuracy {}", "rmse": "test RMSE {}", "r2": "test R2 {}"}
+
+
+def _number(name: str, value: float) -> str:
+    return f"{value:.2%}" if "accuracy" in name else f"{value:.4g}" if name == "rmse" else f"{value:.4f}"
+
+
+def closing_line(results: dict[str, float], history: History, folder: Path) -> str:
+    """How good it is, how long it took, where it is."""
+    interrupted = history.stopped == "interrupted"
+    parts = [_TESTED[name].format(_number(name, value)) for name, value in results.items()]
+    labels = {
+        "val_accuracy": "validation accuracy",
+        "val_loss": "validation loss",
+        "val_perplexity": "perplexity",
+    }
+    for name, label in labels.items():
+        value = history.last(name)
+        if value is not None and math.isfinite(value):
+            parts.append(f"{label} {_number(name, value)}")
+    said = ", ".join(parts) or ("interrupted" if interrupted else "done")
+    further = "; the same command with --resume goes on" if interrupted else ""
+    return f"{said}; {history.steps} steps; kept in {folder}{further}"
+
+
+def over_folds(results: list[dict[str, float]]) -> str:
+    """The mean of what the folds came to, and how far they differ."""
+    parts = []
+    for name in results[0]:
+        values = [found[name] for found in results if name in found]
+        mean, spread = statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0
+        parts.append(_TESTED[name].format(f"{_number(name, mean)} ± {_number(name, spread)}"))
+    return f"{', '.join(parts) or 'done'} over {len(results)} folds"
+
+
+def write_page(setup: Setup, folder: Path) -> None:
+    """The page of the run; the run is kept whatever becomes of it."""
+    try:
+        page = write_report(folder, samples=setup.test)[0]
+    except (ValueError, OSError) as error:
+        say(f"the report was not written: {error}", err=True)
+    else:
+        say(f"report: {page}")
+
+
+def verify_run(setup: Setup) -> None:
+    """Check the gradients of the functions that a step of this run calls."""
+    used = set(functions_used(setup))
+    verdicts = list(verify_pairs(subject for subject in library_subjects() if subject.name in used))
+    wrong = [verdict.name for verdict in verdicts if not verdict.passed]
+    if wrong:
+        raise click.ClickException(f"wrong gradients: {', '.join(wrong)}")
+    cases = sum(verdict.cases for verdict in verdicts)
+    say(f"gradients of {', '.join(v.name for v in verdicts)}: right in {cases} cases, numerically")

@@ -1,0 +1,62 @@
+"""The gradients of one optimiser step: forward and backward over its batches, then clipping."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..optim import clip_grad_norm, clip_grad_value
+from .running_statistics import RunningStatistics
+from .trainer_base import TrainerBase
+
+__all__ = ["accumulate_gradients", "clip_gradients"]
+
+
+def accumulate_gradients(
+    trainer: TrainerBase, batches: list[tuple[Any, Any]], statistics: RunningStatistics
+) -> float:
+    """Leave the gradients of the mean loss over all samples of ``batches`` in the parameters; returns that loss.
+
+    Each batch counts by its samples: a smaller last batch weighs less, so that the gradients are those of one batch
+    that holds them all.
+
+    Raises:
+        FloatingPointError: a loss is nan or infinite. Weights and running statistics are those before the step.
+    """
+    trainer.optimizer.zero_grad()
+    statistics.keep()
+    samples = sum(len(targets) for _, targets in batches)
+    total = 0.0
+    for inputs, targets in batches:
+        outputs = trainer.model(inputs)
+        loss = trainer.loss(outputs, targets)
+        value = loss.item()
+        if not math.isfinite(value):
+            statistics.restore()
+            trainer.optimizer.zero_grad()
+            raise FloatingPointError(
+                f"[Trainer] the loss is {value} at step {trainer.step + 1}; try a smaller learning rate or clip_norm=1.0"
+            )
+        share = len(targets) / samples
+        (loss if len(batches) == 1 else loss * share).backward()
+        total += value * share
+        trainer.progress.totals.add(outputs, targets, value)
+        trainer.progress.count_samples(len(inputs))
+    return total
+
+
+def clip_gradients(trainer: TrainerBase) -> float | None:
+    """Hold the gradients within the bounds; returns the norm they had, if it was asked for."""
+    if trainer.clip_norm is None and trainer.clip_value is None:
+        return None
+    moving = [p for p in trainer.model.parameters() if p.grad is not None]
+    grads: Any = [p.grad for p in moving]
+    norm = None
+    if trainer.clip_value is not None:
+        grads = clip_grad_value(grads, trainer.clip_value)
+    if trainer.clip_norm is not None:
+        grads, total = clip_grad_norm(grads, trainer.clip_norm)
+        norm = total.item()
+    for parameter, grad in zip(moving, grads):
+        parameter.grad = grad
+    return norm

@@ -1,0 +1,242 @@
+"""The loop of one call of ``fit``: steps, schedules, validation, and what is due after each of them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ..data import DataLoader
+from ..optim import ReduceLROnPlateau
+from .batches import groups
+from .display import Display
+from .evaluation import evaluate
+from .gradients import accumulate_gradients, clip_gradients
+from .history import History
+from .interrupts import Interrupts
+from .layer_statistics import gradient_norms, update_ratios, values_of
+from .run_folder import RunFolder
+from .run_state import run_state
+from .running_statistics import RunningStatistics
+from .settings import time_of_day
+from .trainer_base import TrainerBase
+
+__all__ = ["Length", "TrainingLoop"]
+
+
+@dataclass(frozen=True)
+class Length:
+    """How long to train: so many epochs, or so many optimiser steps."""
+
+    number: int
+    by_epochs: bool
+
+    def steps(self, batches: int, accumulate: int) -> int:
+        """The number of optimiser steps, for epochs of so many batches."""
+        return self.number * math.ceil(batches / accumulate) if self.by_epochs else self.number
+
+
+class TrainingLoop:
+    """Trains until the run is over. Made for one call of ``fit``."""
+
+    def __init__(
+        self,
+        trainer: TrainerBase,
+        train: DataLoader,
+        validation: Iterable[Any] | None,
+        length: Length,
+        folder: RunFolder,
+        display: Display,
+    ) -> None:
+        self.trainer, self.progress = trainer, trainer.progress
+        self.train, self.validation, self.length = train, validation, length
+        self.folder, self.display = folder, display
+        self.history = History()
+        self._statistics = RunningStatistics(trainer.model)
+        self._started = time.monotonic()
+
+    @property
+    def total_steps(self) -> int:
+        return self.length.steps(len(self.train), self.trainer.accumulate)
+
+    def run(self, interrupts: Interrupts) -> None:
+        """Step after step until the length is reached, a callback stops the run, or it is interrupted."""
+        self.trainer.model.train()
+        for callback in self.trainer.callbacks:
+            callback.on_fit_start(self.trainer)
+        try:
+            while not self._is_over(interrupts):
+                for batches in groups(self.train, self.trainer.accumulate):
+                    self._step(batches)
+                    self._after_step()
+                    if self._is_over(interrupts):
+                        break
+                if self.train.position == len(self.train) and not self._asked_to_stop(interrupts):
+                    self._end_epoch()
+            self._end(interrupts)
+        except FloatingPointError as error:
+            self._write_end(str(error))
+            raise
+
+    def _asked_to_stop(self, interrupts: Interrupts) -> bool:
+        return interrupts.received is not None or self.progress.stop_reason is not None
+
+    def _is_over(self, interrupts: Interrupts) -> bool:
+        began_step, began_epoch = self.progress.began_at
+        done = self.progress.epoch - began_epoch if self.length.by_epochs else self.progress.step - began_step
+        return done >= self.length.number or self._asked_to_stop(interrupts)
+
+    # A step
+
+    def _step(self, batches: list[tuple[Any, Any]]) -> None:
+        """Gradients, one step of the optimiser and of the schedule, and what the log wants to know of it."""
+        trainer = self.trainer
+        loss = accumulate_gradients(trainer, batches, self._statistics)
+        norm = clip_gradients(trainer)
+        next_step = self.progress.step + 1
+        watched = bool(self.folder.log and trainer.layers_every and next_step % trainer.layers_every == 0)
+        layers = {"grad_norm": gradient_norms(trainer.model)} if watched else {}
+        before = values_of(trainer.model) if watched else {}
+        lr = trainer.optimizer.param_groups[0]["lr"]
+        trainer.optimizer.step()
+        trainer.step_schedule("step")
+        self.progress.step = next_step
+        if watched:
+            layers["update_ratio"] = update_ratios(trainer.model, before)
+            self.folder.write({"kind": "layers", "step": next_step, **layers})
+        self._log_step(loss, lr, norm)
+        for callback in trainer.callbacks:
+            callback.on_step_end(trainer, loss)
+
+    def _log_step(self, loss: float, lr: float, norm: float | None) -> None:
+        progress = self.progress
+        progress.window["loss"] += loss
+        progress.window["steps"] += 1
+        speed = progress.samples_per_second
+        began_step, began_epoch = progress.began_at
+        self.display.on_step(
+            progress.step - began_step, progress.epoch - began_epoch, progress.totals.values, speed
+        )
+        if progress.step % self.trainer.log_every:
+            return
+        record: dict[str, Any] = {"kind": "step", "step": progress.step, "epoch": progress.epoch}
+        record |= {"loss": progress.window["loss"] / progress.window["steps"], "lr": lr}
+        record |= {} if norm is None else {"grad_norm": norm}
+        metrics = {name: value for name, value in progress.totals.values().items() if name != "loss"}
+        so_far = {name: value for name, value in metrics.items() if isinstance(value, (int, float))}
+        record |= {"epoch_so_far": so_far} if so_far else {}
+        self.folder.write(record | {"samples_per_second": speed})
+        progress.window = {"loss": 0.0, "steps": 0}
+
+    def _after_step(self) -> None:
+        """What is due at the number of steps made: validation, a checkpoint."""
+        step, trainer = self.progress.step, self.trainer
+        if trainer.validate_every and step % trainer.validate_every == 0:
+            self._validate_by_steps()
+        if trainer.checkpoint_every and step % trainer.checkpoint_every == 0:
+            self._save_checkpoint()
+
+    # An epoch, and the end
+
+    def _end_epoch(self) -> None:
+        progress = self.progress
+        record = {"kind": "epoch", "epoch": progress.epoch + 1, "step": progress.step}
+        record |= progress.totals.values()
+        seconds, speed = progress.seconds, progress.samples_per_second
+        if not self.trainer.validate_every:
+            record |= self._validate()
+        self.trainer.step_schedule("epoch")
+        progress.epoch += 1
+        record |= {"lr": self.trainer.optimizer.param_groups[0]["lr"], "seconds": seconds}
+        self._record(record | {"samples_per_second": speed})
+        self.train.advance()
+        progress.begin_epoch()
+        for callback in self.trainer.callbacks:
+            callback.on_epoch_end(self.trainer, self.history.records[-1])
+        self._save_checkpoint()
+
+    def _end(self, interrupts: Interrupts) -> None:
+        history = self.history
+        history.steps = self.progress.step
+        if self.progress.stop_reason is not None:
+            history.stopped = self.progress.stop_reason
+        elif interrupts.received is not None:
+            history.stopped = "interrupted"
+        elif self.trainer.validate_every and self.validation is not None:
+            self._validate_by_steps()
+        self._save_checkpoint()
+        if history.stopped != "interrupted":
+            self._save_weights("model.safetensors", {})
+        self._write_end(history.stopped)
+        for callback in self.trainer.callbacks:
+            callback.on_fit_end(self.trainer)
+        if history.stopped != "finished":
+            resumable = history.stopped == "interrupted" and self.folder.path is not None
+            kept = " A checkpoint is written; resume the run to go on from it." if resumable else ""
+            self.display.message(f"Stopped at step {self.progress.step}: {history.stopped}.{kept}")
+
+    # Validation
+
+    def _validate_by_steps(self) -> None:
+        """A validation that is due at a step, unless it was made there already."""
+        if self.progress.validated_at != self.progress.step:
+            self._record({"kind": "validation", **self.progress.position, **self._validate()})
+
+    def _validate(self) -> dict[str, Any]:
+        if self.validation is None:
+            return {}
+        began = time.monotonic()
+        found = {f"val_{name}": value for name, value in evaluate(self.trainer, self.validation).items()}
+        if isinstance(self.validation, DataLoader):
+            self.validation.advance()  # a checkpoint must not find it at the end of this one
+        self.progress.pause(time.monotonic() - began)  # the speed is that of training
+        self.progress.validated_at = self.progress.step
+        if isinstance(self.trainer.schedule, ReduceLROnPlateau):
+            self.trainer.schedule.step(found["val_loss"])
+        self._keep_best(found)
+        for callback in self.trainer.callbacks:
+            callback.on_validation_end(self.trainer, found)
+        return found
+
+    def _keep_best(self, found: dict[str, Any]) -> None:
+        name, best = self.trainer.monitor, self.progress.best
+        if name not in found:
+            raise ValueError(f"[Trainer] monitor: there is no metric {name!r}; there are {', '.join(found)}")
+        value, loss = found[name], found["val_loss"]
+        better = best is None or (value < best if self.trainer.monitor_mode == "min" else value > best)
+        if value == best and self.progress.best_loss is not None:  # few samples have the same accuracy often
+            better = loss < self.progress.best_loss
+        if better and not math.isnan(value):
+            self.progress.best, self.progress.best_loss = value, loss
+            self._save_weights("best.safetensors", {name: repr(value)})
+
+    # What is kept
+
+    def write_beginning(self, resumed: bool) -> None:
+        """The record that opens the run, or its continuation."""
+        record = {"kind": "resume" if resumed else "begin", **self.progress.position, "at": time_of_day()}
+        record["total_steps"] = self.progress.began_at[0] + self.total_steps
+        self.folder.write_frame(record | ({} if resumed else self.trainer.made_with))
+
+    def _write_end(self, reason: str) -> None:
+        record = {"kind": "end", **self.progress.position, "at": time_of_day(), "stopped": reason}
+        self.folder.write_frame(record | {"seconds": time.monotonic() - self._started})
+
+    def _record(self, record: dict[str, Any]) -> None:
+        self.history.records.append(record)
+        self.folder.write(record)
+        self.display.on_record(record)
+        self.folder.flush()
+
+    def _save_checkpoint(self) -> None:
+        progress = self.progress
+        standing = (progress.step, progress.epoch, progress.validated_at, progress.stop_reason)
+        if self.folder.path is not None:
+            state = run_state(self.trainer, self.train, self.validation)
+            self.folder.save_checkpoint(progress.step, standing, state)
+
+    def _save_weights(self, name: str, texts: dict[str, str]) -> None:
+        where = {"step": str(self.progress.step), "epoch": str(self.progress.epoch)}
+        self.folder.save_weights(name, self.trainer.model, where | texts)
