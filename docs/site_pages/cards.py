@@ -21,13 +21,13 @@ class Card(NamedTuple):
 CARDS = (
     Card("activation", "Activation gradients", ("activation", "softmax", "trigonometric.tanh")),
     Card("arithmetic", "Arithmetic gradients", ("arithmetic",)),
-    Card("elementwise", "Elementwise gradients", ("elementwise", "exponential", "trigonometric", "selection")),
+    Card("elementwise", "Elementwise gradients", ("elementwise", "exponential", "trigonometric", "selection", "special", "complex_numbers")),
     Card("loss", "Loss gradients", ("loss",)),
-    Card("matrix", "Matrix gradients", ("matrix", "einsum")),
-    Card("reduction", "Reduction gradients", ("reduction", "sorting")),
+    Card("matrix", "Matrix gradients", ("matrix", "einsum", "diagonals", "distances")),
+    Card("reduction", "Reduction gradients", ("reduction", "sorting", "scan", "statistics")),
     Card("layer", "Layer gradients",
          ("linear", "conv", "pooling", "normalization", "dropout", "embedding", "attention", "recurrent")),
-    Card("shape", "Shape gradients", ("shape", "joining", "indexing", "broadcasting", "casting", "creation")),
+    Card("shape", "Shape gradients", ("shape", "joining", "indexing", "broadcasting", "casting", "creation", "construction", "scattering")),
 )  # fmt: skip
 
 LEGEND = """\

@@ -12,14 +12,17 @@ from .autograd import *
 from .config import *
 from .dtypes import *
 from .errors import AnomalyError, GraphError, OutOfBoundsError
+from .ops._later import FAMILY_OF as _FAMILY_OF
 from .ops.activation import *
 from .ops.arithmetic import *
 from .ops.attention import *
 from .ops.broadcasting import *
 from .ops.casting import *
 from .ops.comparison import *
+from .ops.complex_numbers import *
 from .ops.conv import *
 from .ops.creation import *
+from .ops.diagonals import *
 from .ops.dropout import *
 from .ops.einsum import *
 from .ops.elementwise import *
@@ -51,7 +54,7 @@ __all__ = [
     "ExTensor", "tensor", "asarray", "from_dlpack",
     # dtypes
     "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16",
-    "float32", "float64",
+    "float32", "float64", "complex64", "complex128",
     # creation
     "arange", "copy", "copy_backward", "empty", "empty_like", "eye", "full", "full_like", "linspace", "ones",
     "ones_like", "zeros", "zeros_like",
@@ -73,10 +76,13 @@ __all__ = [
     "sqrt_backward", "rsqrt", "rsqrt_backward", "sin", "sin_backward", "cos", "cos_backward", "tan",
     "tan_backward", "asin", "asin_backward", "acos", "acos_backward", "atan", "atan_backward", "sinh",
     "sinh_backward", "cosh", "cosh_backward", "tanh", "tanh_backward", "erf", "erf_backward",
+    # complex numbers
+    "angle", "angle_backward", "conj", "conj_backward", "imag", "imag_backward", "real", "real_backward",
     # matrix
     "matmul", "matmul_backward", "transpose", "transpose_backward", "dot", "dot_backward", "outer",
     "outer_backward", "inner", "inner_backward", "tensordot", "tensordot_backward", "einsum",
-    "einsum_backward",
+    "einsum_backward", "diag", "diag_backward", "diag_embed", "diag_embed_backward", "diagonal",
+    "diagonal_backward", "trace", "trace_backward", "tril", "tril_backward", "triu", "triu_backward",
     # reduction and sorting
     "sum", "sum_backward", "mean", "mean_backward", "max_reduce", "max_reduce_backward", "max",
     "max_backward", "min_reduce", "min_reduce_backward", "min", "min_backward", "variance",
@@ -94,6 +100,34 @@ __all__ = [
     "pad_backward", "repeat", "repeat_backward", "split", "split_backward", "stack", "stack_backward", "tile",
     "tile_backward", "index", "index_add", "index_add_backward", "index_backward", "index_set",
     "index_set_backward", "take", "take_along_axis", "take_along_axis_backward", "take_backward",
+    # special functions
+    "acosh", "acosh_backward", "asinh", "asinh_backward", "atan2", "atan2_backward", "atanh",
+    "atanh_backward", "copysign", "copysign_backward", "digamma", "digamma_backward", "erfc",
+    "erfc_backward", "erfinv", "erfinv_backward", "heaviside", "heaviside_backward", "hypot",
+    "hypot_backward", "i0", "i0_backward", "i1", "i1_backward", "lgamma", "lgamma_backward", "logaddexp",
+    "logaddexp_backward", "nextafter", "polygamma", "polygamma_backward", "sinc", "sinc_backward",
+    # running products, extremes and differences
+    "CumulativeResult", "cummax", "cummax_backward", "cummin", "cummin_backward", "cumprod",
+    "cumprod_backward", "diff", "diff_backward", "logcumsumexp", "logcumsumexp_backward",
+    # bits
+    "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor",
+    # grids and stacks
+    "broadcast_arrays", "broadcast_arrays_backward", "column_stack", "column_stack_backward", "dstack",
+    "dstack_backward", "hstack", "hstack_backward", "meshgrid", "meshgrid_backward", "unstack",
+    "unstack_backward", "vstack", "vstack_backward",
+    # positions, sets and counts
+    "HistogramResult", "UniqueAllResult", "UniqueCountsResult", "UniqueInverseResult", "allclose",
+    "bincount", "histogram", "isclose", "isin", "nonzero", "searchsorted", "unique_all", "unique_counts",
+    "unique_inverse", "unique_values",
+    # quantiles
+    "InterpGradients", "interp", "interp_backward", "median", "median_backward", "quantile",
+    "quantile_backward",
+    # gathering and scattering
+    "ScatterGradients", "gather", "gather_backward", "masked_fill", "masked_fill_backward", "scatter",
+    "scatter_add", "scatter_add_backward", "scatter_backward",
+    # distances
+    "cdist", "cdist_backward", "cosine_similarity", "cosine_similarity_backward",
     # activation
     "relu", "relu_backward", "leaky_relu", "leaky_relu_backward", "prelu", "prelu_backward", "PreluGradients",
     "sigmoid", "sigmoid_backward", "gelu", "gelu_backward", "silu", "silu_backward", "mish", "mish_backward",
@@ -134,19 +168,41 @@ __all__ = [
     "OutOfBoundsError", "get_num_threads", "memory", "release_memory", "seed", "set_num_threads", "show_config",
     "__version__",
     # modules
-    "init", "nn", "optim", "random",
+    "fft", "init", "linalg", "nn", "optim", "random",
 ]  # fmt: skip
 
 if _TYPE_CHECKING:
-    from . import nn, optim
+    from . import fft, linalg, nn, optim
     from .nn import functional_call, seed
+    from .ops.bitwise import *
+    from .ops.construction import *
+    from .ops.distances import *
+    from .ops.scan import *
+    from .ops.scattering import *
+    from .ops.searching import *
+    from .ops.special import *
+    from .ops.statistics import *
     from .optim import clip_grad_norm, clip_grad_value, sgd_step
 else:
     # The upper floors load when they are first used; what they define at the top, with them.
     _missing = _missing_from(__name__, _EXTENSOR)
     _LATER = dict.fromkeys(
-        ("bench", "data", "models", "nn", "optim", "report", "sklearn", "testing", "train")
+        (
+            "array_api",
+            "bench",
+            "data",
+            "fft",
+            "linalg",
+            "models",
+            "nn",
+            "optim",
+            "report",
+            "sklearn",
+            "testing",
+            "train",
+        )
     )
+    _LATER |= {name: f"ops.{family}" for name, family in _FAMILY_OF.items()}
     _LATER |= {
         "functional_call": "nn",
         "seed": "nn",

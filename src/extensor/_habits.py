@@ -28,17 +28,13 @@ _BOTH = {name: f"et.{ours}" for name, ours in _RENAMED.items()} | {
     "bmm": "x @ y",
     "chunk": "x.split(n)",
     "clone": "x.copy()",
-    "gather": "x.take_along_axis(indices, axis)",
     "index_select": "x.take(indices, axis)",
-    "masked_fill": "et.where(mask, value, x)",
     "masked_select": "x[mask]",
     "mm": "x @ y",
     "narrow": "x[start:stop]",
-    "norm": "et.sqrt(et.sum(x * x))",
+    "norm": "et.linalg.norm(x)",
     "numel": "x.size",
     "repeat_interleave": "x.repeat(n)",
-    "scatter": "x.at[key].set(values)",
-    "scatter_add": "x.at[key].add(values)",
     "t": "x.T",
     "topk": "x.top_k(k)",
     "unbind": "list(x)",
@@ -75,7 +71,7 @@ TENSOR = _use(
         "view_as": "x.reshape(y.shape)",
         "zero_": f"x = et.zeros_like(x){_SAME}",
     }
-) | dict.fromkeys(("cpu", "cuda", "device"), LEFT_OUT)
+) | dict.fromkeys(("cpu", "cuda"), LEFT_OUT)
 
 EXTENSOR = _use(
     _BOTH

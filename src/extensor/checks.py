@@ -10,6 +10,7 @@ import numpy as np
 
 from .dtypes import FLOATING, INTEGER
 from .errors import describe
+from .takes_complex import TAKES_COMPLEX
 from .tensor import ExTensor, Shape, asarray, needs_grad
 
 Scalar = (bool, int, float)
@@ -19,17 +20,30 @@ INTS = frozenset({int})
 def as_tensor(function: str, name: str, value: Any) -> ExTensor:
     """The argument as a tensor: a tensor, an array, a number, or nested lists of numbers."""
     if isinstance(value, ExTensor):
+        if value.dtype.kind == "c":
+            _allow_complex(function, name, value)
         return value
-    if isinstance(value, (np.ndarray, np.generic, list, tuple, *Scalar)):
+    if isinstance(value, (np.ndarray, np.generic, list, tuple, complex, *Scalar)):
         if needs_grad(value):
             raise TypeError(
                 f"[{function}] {name} is a {type(value).__name__} of tensors; join them with stack first"
             )
         try:
-            return asarray(value)
+            found = asarray(value)
+            if found.dtype.kind == "c":
+                _allow_complex(function, name, found)
+            return found
         except (TypeError, ValueError) as error:
             raise type(error)(f"[{function}] {name}: {str(error).removeprefix('[asarray] ')}") from None
     raise TypeError(f"[{function}] {name} must be a tensor, an array or a number, got {describe(value)}")
+
+
+def _allow_complex(function: str, name: str, value: ExTensor) -> None:
+    """Complex numbers go where they are defined, and nowhere else by accident."""
+    if function not in TAKES_COMPLEX:
+        raise TypeError(
+            f"[{function}] {name} has dtype {value.dtype}; {function} is not defined for complex numbers"
+        )
 
 
 def as_floating(function: str, name: str, value: Any) -> ExTensor:

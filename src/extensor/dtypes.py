@@ -1,4 +1,7 @@
-"""The number types of ExTensor: NumPy dtypes, plus bfloat16."""
+"""The number types of ExTensor: NumPy dtypes, plus bfloat16.
+
+Floating numbers, those that have gradients, are real or complex, as in the array API standard.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from .errors import describe
 
 __all__ = [
     "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    "float16", "bfloat16", "float32", "float64",
+    "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
 ]  # fmt: skip
 
 bool_ = np.dtype(np.bool_)
@@ -19,18 +22,21 @@ int8, int16, int32, int64 = (np.dtype(f"int{bits}") for bits in (8, 16, 32, 64))
 uint8, uint16, uint32, uint64 = (np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64))
 float16, float32, float64 = (np.dtype(f"float{bits}") for bits in (16, 32, 64))
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
+complex64, complex128 = np.dtype("complex64"), np.dtype("complex128")
 
 HALF = frozenset({float16, bfloat16})
-FLOATING = frozenset({float16, bfloat16, float32, float64})
+REAL_FLOATING: frozenset[np.dtype[Any]] = frozenset({float16, bfloat16, float32, float64})
+COMPLEX: frozenset[np.dtype[Any]] = frozenset({complex64, complex128})
+FLOATING: frozenset[np.dtype[Any]] = REAL_FLOATING | COMPLEX
 INTEGER = frozenset({int8, int16, int32, int64, uint8, uint16, uint32, uint64})
-SUPPORTED = FLOATING | INTEGER | {bool_}
+SUPPORTED: frozenset[np.dtype[Any]] = FLOATING | INTEGER | {bool_}
 
 _BY_NAME = {dtype.name: dtype for dtype in SUPPORTED}
-_BY_PYTHON = {float: float32, int: int64, bool: bool_}
+_BY_PYTHON: dict[Any, np.dtype[Any]] = {float: float32, int: int64, bool: bool_, complex: complex64}
 
 
 def as_dtype(function: str, dtype: Any) -> np.dtype[Any]:
-    """The dtype named by ``dtype``: a NumPy dtype, its name, or Python's ``float`` (float32), ``int``, ``bool``."""
+    """The dtype named by ``dtype``: a NumPy dtype, its name, or Python's ``float`` (float32), ``int``, ``bool``, ``complex``."""
     try:
         found = _BY_PYTHON.get(dtype) or _BY_NAME.get(dtype) or np.dtype(dtype)
     except Exception:  # NumPy looks into the value, which may be anything

@@ -17,14 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from .checks import as_int, as_number, as_shape, as_tensor
-from .dtypes import FLOATING, INTEGER, as_dtype, bool_, float32, float64, int64
+from .checks import as_axis, as_bool, as_floating, as_int, as_number, as_shape, as_tensor
+from .dtypes import FLOATING, INTEGER, REAL_FLOATING, as_dtype, bool_, float32, float64, int64
 from .errors import describe
 from .ops._generators import Rng as Rng  # noqa: PLC0414  (the other floors take it from here)
 from .ops._generators import as_generator as as_generator  # noqa: PLC0414
 from .tensor import ExTensor
 
-__all__ = ["bernoulli", "generator", "integers", "normal", "permutation", "uniform"]
+__all__ = [
+    "bernoulli", "beta", "categorical", "choice", "exponential", "gamma", "generator", "gumbel", "integers", "laplace",
+    "multivariate_normal", "normal", "permutation", "poisson", "shuffle", "uniform",
+]  # fmt: skip
 
 
 def generator(seed: Any) -> np.random.Generator:
@@ -42,8 +45,8 @@ def generator(seed: Any) -> np.random.Generator:
 def floating(function: str, dtype: Any) -> np.dtype[Any]:
     """A ``dtype`` argument that must be floating."""
     wanted = as_dtype(function, dtype)
-    if wanted not in FLOATING:
-        raise TypeError(f"[{function}] dtype must be floating, got {wanted}")
+    if wanted not in REAL_FLOATING:
+        raise TypeError(f"[{function}] dtype must be real and floating, got {wanted}")
     return wanted
 
 
@@ -197,3 +200,250 @@ def permutation(rng: Rng, n: Any) -> ExTensor:
         raise ValueError(f"[permutation] n must not be negative, got {count}")
     source = as_generator("permutation", rng)
     return drawn("permutation", lambda: source.permutation(count), int64)
+
+
+def _positive(function: str, name: str, value: Any) -> float:
+    number = _finite(function, name, value)
+    if number <= 0:
+        raise ValueError(f"[{function}] {name} must be positive, got {number}")
+    return number
+
+
+def exponential(rng: Rng, shape: Any, scale: Any = 1.0, dtype: Any = float32) -> ExTensor:
+    """Waiting times of an event that happens once per ``scale`` on average.   p(y) = exp(-y / scale) / scale
+
+    Args:
+        rng: an int seed or a generator.
+        shape: an int or a tuple of ints.
+        scale: the mean, positive.
+        dtype: a floating dtype.
+
+    Example:
+        >>> import extensor as et
+        >>> bool((et.random.exponential(0, (1000,)) >= 0).all())
+        True
+    """
+    source, lengths = as_generator("exponential", rng), as_shape("exponential", "shape", shape)
+    mean, wanted = _positive("exponential", "scale", scale), floating("exponential", dtype)
+    return drawn("exponential", lambda: mean * source.standard_exponential(lengths), wanted)
+
+
+def laplace(rng: Rng, shape: Any, mean: Any = 0.0, scale: Any = 1.0, dtype: Any = float32) -> ExTensor:
+    """Numbers from the Laplace distribution.   p(y) = exp(-|y - mean| / scale) / (2 scale)
+
+    Args:
+        rng: an int seed or a generator.
+        shape: an int or a tuple of ints.
+        mean: the centre.
+        scale: the mean distance from it, positive.
+        dtype: a floating dtype.
+
+    Example:
+        >>> import extensor as et
+        >>> et.random.laplace(0, (2, 3)).shape
+        (2, 3)
+    """
+    source, lengths = as_generator("laplace", rng), as_shape("laplace", "shape", shape)
+    centre, width = _finite("laplace", "mean", mean), _positive("laplace", "scale", scale)
+    wanted = floating("laplace", dtype)
+    return drawn("laplace", lambda: source.laplace(centre, width, lengths), wanted)
+
+
+def gumbel(rng: Rng, shape: Any, dtype: Any = float32) -> ExTensor:
+    """Numbers from the Gumbel distribution.   y = -log(-log(u)), u uniform
+
+    Args:
+        rng: an int seed or a generator.
+        shape: an int or a tuple of ints.
+        dtype: a floating dtype.
+
+    Example:
+        >>> import extensor as et
+        >>> et.random.gumbel(0, (2, 3)).shape
+        (2, 3)
+    """
+    source, lengths = as_generator("gumbel", rng), as_shape("gumbel", "shape", shape)
+    return drawn("gumbel", lambda: source.gumbel(size=lengths), floating("gumbel", dtype))
+
+
+def gamma(rng: Rng, concentration: Any, shape: Any, scale: Any = 1.0, dtype: Any = float32) -> ExTensor:
+    """Numbers from the gamma distribution.   p(y) ~ y**(concentration - 1) exp(-y / scale)
+
+    Args:
+        rng: an int seed or a generator.
+        concentration: the shape parameter, positive.
+        shape: an int or a tuple of ints.
+        scale: the unit, positive.
+        dtype: a floating dtype.
+
+    Example:
+        >>> import extensor as et
+        >>> bool((et.random.gamma(0, 2.0, (1000,)) > 0).all())
+        True
+    """
+    source, lengths = as_generator("gamma", rng), as_shape("gamma", "shape", shape)
+    form, unit = _positive("gamma", "concentration", concentration), _positive("gamma", "scale", scale)
+    return drawn("gamma", lambda: unit * source.standard_gamma(form, lengths), floating("gamma", dtype))
+
+
+def beta(rng: Rng, a: Any, b: Any, shape: Any, dtype: Any = float32) -> ExTensor:
+    """Numbers between 0 and 1 from the beta distribution.   p(y) ~ y**(a - 1) (1 - y)**(b - 1)
+
+    Args:
+        rng: an int seed or a generator.
+        a, b: the two parameters, positive.
+        shape: an int or a tuple of ints.
+        dtype: a floating dtype.
+
+    Example:
+        >>> import extensor as et
+        >>> et.random.beta(0, 2.0, 3.0, (2,)).shape
+        (2,)
+    """
+    source, lengths = as_generator("beta", rng), as_shape("beta", "shape", shape)
+    first, second = _positive("beta", "a", a), _positive("beta", "b", b)
+    return drawn("beta", lambda: source.beta(first, second, lengths), floating("beta", dtype))
+
+
+def poisson(rng: Rng, rate: Any, shape: Any, dtype: Any = int64) -> ExTensor:
+    """How often an event happens that happens ``rate`` times on average.   p(k) = rate**k exp(-rate) / k!
+
+    Args:
+        rng: an int seed or a generator.
+        rate: the mean, not negative.
+        shape: an int or a tuple of ints.
+        dtype: the dtype wanted.
+
+    Example:
+        >>> import extensor as et
+        >>> et.random.poisson(0, 3.0, (2,)).dtype
+        dtype('int64')
+    """
+    source, lengths = as_generator("poisson", rng), as_shape("poisson", "shape", shape)
+    mean = _finite("poisson", "rate", rate)
+    if not 0 <= mean < 1e18:
+        raise ValueError(f"[poisson] rate must not be negative (nor beyond int64), got {mean}")
+    wanted = as_dtype("poisson", dtype)
+    return drawn("poisson", lambda: source.poisson(mean, lengths), wanted)
+
+
+def categorical(rng: Rng, logits: Any, shape: Any = None, axis: int = -1) -> ExTensor:
+    """Classes drawn by their logits, int64.   p(k) = softmax(logits)_k
+
+    Args:
+        rng: an int seed or a generator.
+        logits: the logarithms of the probabilities, up to a constant; -inf never comes.
+        shape: the shape of the result, to which that of ``logits`` without ``axis`` broadcasts; by default that one.
+        axis: the axis of the classes.
+
+    Example:
+        >>> import extensor as et
+        >>> et.random.categorical(0, et.tensor([0.0, float("-inf")]), (4,)).tolist()
+        [0, 0, 0, 0]
+    """
+    source = as_generator("categorical", rng)
+    found = as_floating("categorical", "logits", logits)
+    along = as_axis("categorical", axis, found.ndim)
+    scores = np.moveaxis(found.numpy().astype(float64), along, -1)
+    if not scores.shape[-1] or np.isnan(scores).any() or (scores.max(-1) == -np.inf).any():
+        raise ValueError(
+            f"[categorical] logits must hold a class that can come, without nan (shape {found.shape})"
+        )
+    lengths = scores.shape[:-1] if shape is None else as_shape("categorical", "shape", shape)
+    try:
+        spread = np.broadcast_to(scores, (*lengths, scores.shape[-1]))
+    except ValueError:
+        raise ValueError(
+            f"[categorical] logits of shape {found.shape} do not broadcast to {lengths}"
+        ) from None
+    return drawn("categorical", lambda: np.argmax(spread + source.gumbel(size=spread.shape), -1), int64)
+
+
+def choice(rng: Rng, x: Any, shape: Any = (), replace: bool = True, p: Any = None) -> ExTensor:
+    """Elements of a tensor along its first axis, drawn at random.
+
+    Args:
+        rng: an int seed or a generator.
+        x: a tensor with at least one axis, or an int n for the numbers 0 to n - 1.
+        shape: how many, an int or a tuple of ints.
+        replace: whether one may come again.
+        p: the probability of each, a vector; all alike by default.
+
+    Example:
+        >>> import extensor as et
+        >>> sorted(et.random.choice(0, et.tensor([1, 2, 3]), 3, replace=False).tolist())
+        [1, 2, 3]
+    """
+    source, lengths = as_generator("choice", rng), as_shape("choice", "shape", shape)
+    if isinstance(x, int) and not isinstance(x, bool):
+        if not 0 <= x < 2**40:
+            raise ValueError(f"[choice] x must be a tensor or a number from 0 on, got {x}")
+        x = np.arange(x)
+    found, again = as_tensor("choice", "x", x), as_bool("choice", "replace", replace)
+    if not found.ndim:
+        raise ValueError("[choice] x must have at least one axis, got a 0-d tensor")
+    chances = None if p is None else as_floating("choice", "p", p).numpy().astype(float64)
+    if chances is not None and chances.shape != found.shape[:1]:
+        raise ValueError(
+            f"[choice] p must have shape {found.shape[:1]}, one for each element, got {chances.shape}"
+        )
+    if chances is not None and not ((chances >= 0).all() and 0 < chances.sum() < np.inf):
+        raise ValueError("[choice] p must not be negative, and one must be positive")
+    if chances is not None:
+        chances = chances / chances.sum()
+    try:
+        places = source.choice(found.shape[0], lengths, again, chances)
+    except (ValueError, MemoryError) as error:
+        raise ValueError(f"[choice] {error}") from None
+    return ExTensor(np.asarray(found.numpy()[places]))
+
+
+def shuffle(rng: Rng, x: Any, axis: int = 0) -> ExTensor:
+    """The slices along an axis in random order; ``x`` stays as it is.
+
+    Args:
+        rng: an int seed or a generator.
+        x: a tensor with at least one axis.
+        axis: the axis.
+
+    Example:
+        >>> import extensor as et
+        >>> sorted(et.random.shuffle(0, et.tensor([1, 2, 3])).tolist())
+        [1, 2, 3]
+    """
+    source, found = as_generator("shuffle", rng), as_tensor("shuffle", "x", x)
+    along = as_axis("shuffle", axis, found.ndim)
+    return ExTensor(np.take(found.numpy(), source.permutation(found.shape[along]), along))
+
+
+def multivariate_normal(
+    rng: Rng, mean: Any, covariance: Any, shape: Any = (), dtype: Any = float32
+) -> ExTensor:
+    """Vectors from a normal distribution of several variables.   y = mean + L z,  L L^T = covariance
+
+    Args:
+        rng: an int seed or a generator.
+        mean: the centre, a vector of length n.
+        covariance: a positive definite matrix (n, n).
+        shape: how many vectors, an int or a tuple of ints.
+        dtype: a floating dtype.
+
+    Example:
+        >>> import extensor as et
+        >>> et.random.multivariate_normal(0, et.zeros(2), et.eye(2), (5,)).shape
+        (5, 2)
+    """
+    name = "multivariate_normal"
+    source, lengths = as_generator(name, rng), as_shape(name, "shape", shape)
+    centre = as_floating(name, "mean", mean).numpy().astype(float64)
+    spread = as_floating(name, "covariance", covariance).numpy().astype(float64)
+    if centre.ndim != 1 or spread.shape != (centre.size,) * 2:
+        raise ValueError(
+            f"[{name}] mean must be a vector and covariance a square matrix (mean: {centre.shape}, covariance: {spread.shape})"
+        )
+    wanted = floating(name, dtype)
+    try:
+        factor = np.linalg.cholesky((spread + spread.T) / 2)
+    except np.linalg.LinAlgError:
+        raise ValueError(f"[{name}] covariance is not positive definite") from None
+    return drawn(name, lambda: centre + source.standard_normal((*lengths, centre.size)) @ factor.T, wanted)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
-from .dtypes import SUPPORTED, as_dtype, bfloat16, float32
+from .dtypes import SUPPORTED, as_dtype, bfloat16, complex64, complex128, float32, float64
 from .errors import GraphError, describe
 
 try:
@@ -156,12 +156,14 @@ class ExTensor(TensorBase):
             return self._array.astype(dtype)
         return self._array.copy() if copy else self.numpy()
 
-    def __dlpack__(self, **options: Any) -> Any:
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
         """A DLPack capsule of the elements; shares memory (the consumer promises not to write there)."""
         if self.dtype == bfloat16:
             raise BufferError("[__dlpack__] bfloat16 cannot be exchanged; use x.astype(extensor.float32)")
         array = self._array if self._array.flags.writeable else self._array.copy()
-        return array.__dlpack__(**options)
+        return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
@@ -185,6 +187,9 @@ class ExTensor(TensorBase):
 
     def __float__(self) -> float:
         return float(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
 
     def __int__(self) -> int:
         return int(self.item())
@@ -255,6 +260,10 @@ class ExTensor(TensorBase):
         def __ror__(self, other: Any) -> ExTensor: ...
         def __xor__(self, other: Any) -> ExTensor: ...
         def __rxor__(self, other: Any) -> ExTensor: ...
+        def __lshift__(self, other: Any) -> ExTensor: ...
+        def __rlshift__(self, other: Any) -> ExTensor: ...
+        def __rshift__(self, other: Any) -> ExTensor: ...
+        def __rrshift__(self, other: Any) -> ExTensor: ...
         def __neg__(self) -> ExTensor: ...
         def __pos__(self) -> ExTensor: ...
         def __abs__(self) -> ExTensor: ...
@@ -269,6 +278,10 @@ class ExTensor(TensorBase):
         @property
         def at(self) -> At: ...
         @property
+        def device(self) -> str: ...
+        def to_device(self, device: Any, /, *, stream: Any = None) -> ExTensor: ...
+        def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
+        @property
         def T(self) -> ExTensor: ...
         @property
         def mT(self) -> ExTensor: ...
@@ -277,6 +290,7 @@ class ExTensor(TensorBase):
         ) -> None: ...
         def retain_grad(self) -> None: ...
         def astype(self, dtype: Any) -> ExTensor: ...
+        def conj(self) -> ExTensor: ...
         def copy(self) -> ExTensor: ...
 
         def add(self, b: Any) -> ExTensor: ...
@@ -441,6 +455,10 @@ def _has_typed_leaf(data: Any) -> bool:
     return hasattr(data, "dtype") or hasattr(data, "__array__")
 
 
+# what NumPy makes of Python numbers, and what we make of them
+_NARROWED = {float64: float32, complex128: complex64}
+
+
 def _to_numpy(function: str, data: Any, dtype: Any, copy: bool | None) -> np.ndarray:
     wanted = None if dtype is None else as_dtype(function, dtype)
     if isinstance(data, ExTensor):
@@ -459,9 +477,9 @@ def _to_numpy(function: str, data: Any, dtype: Any, copy: bool | None) -> np.nda
         ) from None
     except (TypeError, RuntimeError) as error:  # the second: another library's tensor in use by its recorder
         raise TypeError(f"[{function}] data must be numbers: {error} (got {describe(data)})") from None
-    if wanted is None and not typed and array.dtype == np.float64:
+    if wanted is None and not typed and array.dtype in _NARROWED:
         with np.errstate(over="ignore"):  # beyond float32 is inf, as in any cast
-            array = array.astype(float32)
+            array = array.astype(_NARROWED[array.dtype])
     _check_supported(function, array.dtype)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))

@@ -37,7 +37,7 @@ FUNCTIONS = {
 
 def calls(name: str, function: Callable[..., Any]) -> Iterator[Arguments]:
     rng = random.Random(zlib.crc32(f"{name} {SEED}".encode()))
-    good = samples(name.rpartition(".")[2], SEED)
+    good = samples(name.removeprefix("extensor."), SEED)
     for i in range(CALLS):
         yield spoiled(rng.choice(good), rng) if good and i % 2 else from_scratch(function, rng)
 

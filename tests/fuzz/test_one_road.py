@@ -87,7 +87,7 @@ def upstream(call: Arguments, rng: random.Random) -> Arguments:
         lambda: et.tensor(0.5),
         lambda: et.tensor(np.ones((4, *grad.shape), grad.dtype)),
         lambda: et.tensor(np.ones(grad.shape[1:], grad.dtype)),
-        lambda: et.tensor(grad.numpy().astype(rng.choice(["float16", "float32", "float64", "int32"]))),
+        lambda: grad.detach().astype(rng.choice(["float16", "float32", "float64", "int32"])),
         lambda: grad.numpy(),
         lambda: et.tensor(grad, requires_grad=grad.dtype.kind not in "biu"),
     ]
@@ -102,11 +102,9 @@ def recast(call: Arguments, rng: random.Random) -> Arguments:
             return value
         floating = value.dtype.kind not in "biu"
         made = [
-            lambda: et.tensor(
-                value.numpy().astype(rng.choice(["float16", "float32", "float64", "int64", "bool"]))
-            ),
+            lambda: value.detach().astype(rng.choice(["float16", "float32", "float64", "int64", "bool"])),
             lambda: et.tensor(value, requires_grad=floating),
-            lambda: Parameter(value) if floating else value,
+            lambda: Parameter(value) if floating and value.dtype.kind != "c" else value,
             lambda: value[None],
             lambda: value.numpy(),
             lambda: value.tolist(),

@@ -86,7 +86,7 @@ def test_unknown_types_are_left_to_the_other_operand(symbol):
 
 
 def test_unknown_types_without_an_answer():
-    for value in ("a", None, 1j, object()):
+    for value in ("a", None, object()):
         with pytest.raises(TypeError):
             et.tensor([1.0]) + value
         assert (et.tensor([1.0]) == value) is False
@@ -162,11 +162,12 @@ def test_every_method_is_declared_with_its_signature():
         signature = inspect.signature(value.fn if isinstance(value, Op) else value)
         parameters = list(signature.parameters.values())[1:]
         arguments = node.args
-        names = [a.arg for a in arguments.args[1:]]
+        names = [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)][1:]
         if any(p.kind is p.VAR_POSITIONAL for p in parameters):
             assert arguments.vararg is not None, name
             continue
-        defaults = [ast.literal_eval(d) for d in arguments.defaults]
+        given = (*arguments.defaults, *arguments.kw_defaults)
+        defaults = [ast.literal_eval(d) for d in given if d is not None]
         assert defaults == [p.default for p in parameters if p.default is not p.empty], name
         if not name.startswith("__"):
             assert names == [p.name for p in parameters], name

@@ -14,6 +14,7 @@ from sample_calls import OF_FUNCTIONS, OTHERS, WITHOUT_ARGUMENTS, call, pair_cal
 
 import extensor as et
 from extensor.errors import describe
+from extensor.takes_complex import TAKES_COMPLEX
 from extensor.testing.samples import PAIRS
 
 FUNCTIONS = {
@@ -40,7 +41,7 @@ OPTIONS: dict[str, Spoils] = {
     "approximate": [("x", EITHER), (object(), TypeError)],
     "needs": [("x", TypeError), ((True,), EITHER), (7, TypeError)],
     "reduction": [("median", ValueError), (3, EITHER)],
-    "dtype": [("nonsense", TypeError), (object(), TypeError), ("complex64", TypeError)],
+    "dtype": [("nonsense", TypeError), (object(), TypeError), ("datetime64[s]", TypeError)],
     "shape": [("x", TypeError), ((-3,), ValueError), (1.5, TypeError), ((2.5,), TypeError)],
     "eps": NOT_NEGATIVE, "beta": NOT_NEGATIVE, "delta": NOT_NEGATIVE, "std": NOT_NEGATIVE, "lr": NUMBER,
     "label_smoothing": [*NUMBER, (1.5, ValueError), (-0.1, ValueError)],
@@ -56,18 +57,22 @@ OPTIONS: dict[str, Spoils] = {
 }  # fmt: skip
 SPREAD: dict[str, Spoils] = {  # the arguments behind a star
     "shapes": [(["x"], TypeError), ([object()], TypeError), ([(-3,)], ValueError)],
+    "tensors": [([object(), object()], TypeError), (["x"], TypeError)],
     "operands": [([object(), object()], TypeError), ([], ValueError)],
 }
 # Where an argument of a common name means something else.
 SPECIAL: dict[tuple[str, str], Spoils] = {
     ("from_dlpack", "source"): [("x", TypeError), (object(), TypeError)],
     ("pad_backward", "constant_values"): [], ("seed", "n"): [("x", TypeError), (-1, ValueError)],
+    **{key: [("x", TypeError), (0.5, TypeError)] for key in [("diag", "k"), ("tril", "k"), ("triu", "k"), ("linalg.matrix_power", "n")]},
+    ("linalg.cond", "p"): [("x", ValueError), (object(), TypeError), (7, ValueError)],
+    ("cdist", "p"): [*NUMBER, (0.5, ValueError), (float("nan"), ValueError)],
     ("softplus", "beta"): NUMBER, ("triplet_margin", "p"): [*NUMBER, (-1.0, ValueError)], ("triplet_margin", "eps"): NUMBER,
 }  # fmt: skip
 ANY_OPTION: Spoils = [(object(), EITHER)]
 # Gradients that look the same whatever the shape of the input was.
 ANY_SHAPE = {
-    "astype_backward", "copy_backward", "flip_backward", "moveaxis_backward", "negate_backward", "roll_backward",
+    "astype_backward", "conj_backward", "copy_backward", "fft.fftshift_backward", "fft.ifftshift_backward", "imag_backward", "real_backward", "flip_backward", "linalg.matrix_transpose_backward", "tril_backward", "triu_backward", "moveaxis_backward", "negate_backward", "roll_backward",
     "stack_backward", "swapaxes_backward",
 }  # fmt: skip
 
@@ -81,7 +86,7 @@ def spoils(name: str, argument: str, value: Any) -> Spoils:
     for key in ((name, argument), (name.removesuffix("_backward"), argument)):
         if key in SPECIAL:
             return SPECIAL[key]
-    if argument in SPREAD:
+    if argument in SPREAD and (argument != "tensors" or name.startswith(("broadcast_arrays", "meshgrid"))):
         return SPREAD[argument]
     if argument == "grad_output" and isinstance(value, et.ExTensor):
         wrong: Spoils = [("text", TypeError), (None, TypeError), (et.zeros(value.shape, et.int64), TypeError)]
@@ -91,7 +96,8 @@ def spoils(name: str, argument: str, value: Any) -> Spoils:
     if argument in OPTIONS and not isinstance(value, et.ExTensor):
         return OPTIONS[argument]
     if isinstance(value, et.ExTensor):
-        return NO_TENSOR
+        last = name.rpartition(".")[2]
+        return [bad for bad in NO_TENSOR if last not in TAKES_COMPLEX or not isinstance(bad[0], np.ndarray)]
     if isinstance(value, (list, tuple)) and value and isinstance(value[0], et.ExTensor):
         return [("text", TypeError), (object(), TypeError), ([object(), object()], TypeError)]
     return ANY_OPTION

@@ -10,10 +10,9 @@ from typing import Any
 from garbage import anything
 from sample_calls import as_tensors, ones_like
 
-import extensor as et
-from extensor.graph import Op
 from extensor.testing.registry import Draw
 from extensor.testing.samples import PAIRS
+from extensor.testing.verifier import find_op
 
 Arguments = tuple[list[Any], dict[str, Any]]
 
@@ -36,7 +35,7 @@ def samples(name: str, seed: int) -> list[Arguments]:
     forward = name.removesuffix("_backward")
     if forward not in PAIRS:
         return []
-    op: Op = getattr(et, forward)
+    op = find_op(forward)
     found = []
     for case in list(PAIRS[forward].cases(Draw(seed)))[:12]:
         args = [as_tensors(a) for a in case.args]

@@ -9,13 +9,17 @@ from typing import Any
 import numpy as np
 
 import extensor as et
-from extensor.graph import Op
 from extensor.testing.registry import Draw
 from extensor.testing.samples import PAIRS
+from extensor.testing.verifier import find_op
 
 Arguments = dict[str, Any]
 
 _X = et.tensor(np.arange(6.0).reshape(2, 3) - 2)
+_COUNTS = et.tensor([0, 2, 1])
+_BITS: Arguments = {"a": _COUNTS, "b": _COUNTS}
+_SORTED = et.tensor([1.0, 2.0, 3.0])
+_SQUARE = et.tensor([[1.0, 2.0], [0.5, 3.0]])
 _ONE: Arguments = {"x": _X}
 _TWO: Arguments = {"a": _X, "b": _X}
 _SHAPE: Arguments = {"shape": (2, 3), "dtype": "float32"}
@@ -42,6 +46,36 @@ OTHERS: dict[str, Arguments] = {
     "from_dlpack": {"source": np.ones(3)},
     "broadcast_shapes": {"shapes": [(2, 3), (3,)]},
     "are_shapes_broadcastable": {"shapes": [(2, 3), (3,)]},
+    **dict.fromkeys(["nonzero", "unique_all", "unique_counts", "unique_inverse", "unique_values"], _ONE),
+    "nextafter": _TWO,
+    **dict.fromkeys(
+        ["bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift"], _BITS
+    ),
+    "bitwise_invert": {"x": _COUNTS},
+    "searchsorted": {"a": _SORTED, "values": _X, "side": "left", "sorter": _COUNTS},
+    "isin": {"x": _X, "values": _X, "invert": False},
+    **dict.fromkeys(["isclose", "allclose"], _TWO | {"rtol": 0.1, "atol": 0.1, "equal_nan": False}),
+    "bincount": {"x": _COUNTS, "weights": _SORTED, "minlength": 2},
+    "histogram": {"x": _X, "bins": 3, "range": (0.0, 1.0)},
+    "random.exponential": {"rng": 0, "shape": (2, 3), "scale": 1.0, "dtype": "float32"},
+    "random.laplace": {"rng": 0, "shape": (2, 3), "mean": 0.0, "scale": 1.0, "dtype": "float32"},
+    "random.gumbel": {"rng": 0, "shape": (2, 3), "dtype": "float32"},
+    "random.gamma": {"rng": 0, "concentration": 1.0, "shape": (2, 3), "scale": 1.0, "dtype": "float32"},
+    "random.beta": {"rng": 0, "a": 1.0, "b": 1.0, "shape": (2, 3), "dtype": "float32"},
+    "random.poisson": {"rng": 0, "rate": 1.0, "shape": (2, 3), "dtype": "int64"},
+    "random.categorical": {"rng": 0, "logits": _X, "shape": (2,), "axis": 1},
+    "random.choice": {"rng": 0, "x": _SORTED, "shape": (2,), "replace": True, "p": _SORTED},
+    "random.shuffle": {"rng": 0, "x": _X, "axis": 1},
+    "random.multivariate_normal": {
+        "rng": 0,
+        "mean": et.zeros(2),
+        "covariance": et.eye(2),
+        "shape": (2,),
+        "dtype": "float32",
+    },
+    "fft.fftfreq": {"n": 4, "d": 0.5, "dtype": "float32"},
+    "fft.rfftfreq": {"n": 4, "d": 0.5, "dtype": "float32"},
+    "linalg.matrix_rank": {"x": _SQUARE, "rtol": 0.1},
     "random.generator": {"seed": 0},
     "random.normal": {"rng": 0, "shape": (2, 3), "mean": 0.0, "std": 1.0, "dtype": "float32"},
     "random.uniform": {"rng": 0, "shape": (2, 3), "low": 0.0, "high": 1.0, "dtype": "float32"},
@@ -80,7 +114,7 @@ WITHOUT_ARGUMENTS = {"show_config", "get_num_threads", "memory", "release_memory
 def pair_call(name: str) -> Arguments:
     """A call of a function of the registry or of its backward: of the sample with most axes, none empty."""
     forward = name.removesuffix("_backward")
-    op: Op = getattr(et, forward)
+    op = find_op(forward)
     cases = [case for case in PAIRS[forward].cases(Draw(0)) if all(a.size for a in _arrays(case.args))]
     case = max(cases, key=lambda c: sum(a.ndim for a in _arrays(c.args)))
     args = tuple(map(as_tensors, case.args))

@@ -9,7 +9,7 @@ repeats it for the next calls of that kind. There is no other description of an 
 """
 
 from .nodes import Branch, Node, attach, caller, is_our_file
-from .ops import Backward, Op, Undifferentiated, backward_of, differentiable, undifferentiated
+from .ops import Backward, Op, Undifferentiated, backward_of, differentiable, for_complex, undifferentiated
 from .plans import clear_plans, plan_counts, run_bodies
 from .state import (
     exchange_mode,
@@ -24,7 +24,7 @@ from .state import (
 )
 
 __all__ = [
-    "Backward", "Branch", "Node", "Op", "Undifferentiated", "attach", "backward_of", "caller", "clear_plans", "differentiable",
+    "Backward", "Branch", "Node", "Op", "Undifferentiated", "attach", "backward_of", "caller", "clear_plans", "differentiable", "for_complex",
     "exchange_mode", "exchange_observer", "exchange_recording", "get_observer", "is_our_file", "is_recording", "next_sequence", "no_grad", "observe", "plan_counts",
     "run_bodies", "set_recording", "undifferentiated",
 ]  # fmt: skip

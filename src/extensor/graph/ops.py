@@ -21,7 +21,15 @@ try:
 except ModuleNotFoundError:
     from .._pure import OpBase, register_classes  # type: ignore[assignment]
 
-__all__ = ["Backward", "Op", "Undifferentiated", "backward_of", "differentiable", "undifferentiated"]
+__all__ = [
+    "Backward",
+    "Op",
+    "Undifferentiated",
+    "backward_of",
+    "differentiable",
+    "for_complex",
+    "undifferentiated",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -131,9 +139,10 @@ class Backward(OpBase):
             else:
                 options["eps"] = width
         assert self.formula is not None
-        return _narrow(
-            self.formula(*map(_widen, given), **{k: _widen(v) for k, v in options.items()}), *outcome
-        )
+        formula = self.formula
+        if is_complex(given) and not getattr(formula, "is_for_complex", False):
+            formula = _conjugated(formula)
+        return _narrow(formula(*map(_widen, given), **{k: _widen(v) for k, v in options.items()}), *outcome)
 
     def __repr__(self) -> str:
         return f"<backward function {self.__module__}.{self.__qualname__}>"
@@ -308,6 +317,31 @@ def _narrow(value: Any, container: Any, dtypes: tuple[Any, ...]) -> Any:
     if container is None:
         return made[0]
     return container(*made) if hasattr(container, "_fields") else container(made)
+
+
+def is_complex(value: Any) -> bool:
+    """Whether a value, or a tensor in a list of values, is complex."""
+    if isinstance(value, ExTensor):
+        return value.dtype.kind == "c"
+    return isinstance(value, (list, tuple)) and any(map(is_complex, value))
+
+
+def for_complex(formula: F) -> F:
+    """Marks a formula that conjugates by itself; another is taken for ``g * f'(x)``, see :func:`_conjugated`."""
+    formula.is_for_complex = True  # type: ignore[attr-defined]
+    return formula
+
+
+def _conjugated(formula: Callable[..., Any]) -> Callable[..., Any]:
+    """Of a formula ``g * f'(x)`` of real numbers the one of complex ones: ``g * conj(f'(x)) = conj(conj(g) * f'(x))``."""
+
+    def conjugate(value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            parts = [conjugate(v) for v in value]
+            return type(value)(*parts) if hasattr(value, "_fields") else parts
+        return value.conj() if isinstance(value, ExTensor) else value
+
+    return lambda g, *args, **options: conjugate(formula(conjugate(g), *args, **options))
 
 
 def _widen(value: Any) -> Any:

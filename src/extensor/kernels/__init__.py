@@ -7,8 +7,10 @@ from .reference.attention import *  # noqa: F403
 from .reference.broadcasting import *  # noqa: F403
 from .reference.casting import *  # noqa: F403
 from .reference.comparison import *  # noqa: F403
+from .reference.complex_numbers import *  # noqa: F403
 from .reference.conv import *  # noqa: F403
 from .reference.creation import *  # noqa: F403
+from .reference.diagonals import *  # noqa: F403
 from .reference.dropout import *  # noqa: F403
 from .reference.elementwise import *  # noqa: F403
 from .reference.embedding import *  # noqa: F403

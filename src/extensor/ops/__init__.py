@@ -1,14 +1,20 @@
 """Every operation and its gradient, as pairs of plain functions."""
 
+import importlib as _importlib
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from . import methods as _methods  # noqa: F401  (attaches the operators and methods of ExTensor)
+from ._later import FAMILY_OF as _FAMILY_OF
 from .activation import *  # noqa: F403
 from .arithmetic import *  # noqa: F403
 from .attention import *  # noqa: F403
 from .broadcasting import *  # noqa: F403
 from .casting import *  # noqa: F403
 from .comparison import *  # noqa: F403
+from .complex_numbers import *  # noqa: F403
 from .conv import *  # noqa: F403
 from .creation import *  # noqa: F403
+from .diagonals import *  # noqa: F403
 from .dropout import *  # noqa: F403
 from .einsum import *  # noqa: F403
 from .elementwise import *  # noqa: F403
@@ -32,3 +38,19 @@ from .shape import *  # noqa: F403
 from .softmax import *  # noqa: F403
 from .sorting import *  # noqa: F403
 from .trigonometric import *  # noqa: F403
+
+if _TYPE_CHECKING:
+    from .bitwise import *  # noqa: F403
+    from .construction import *  # noqa: F403
+    from .distances import *  # noqa: F403
+    from .scan import *  # noqa: F403
+    from .scattering import *  # noqa: F403
+    from .searching import *  # noqa: F403
+    from .special import *  # noqa: F403
+    from .statistics import *  # noqa: F403
+else:
+
+    def __getattr__(name: str) -> object:
+        if name not in _FAMILY_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(_importlib.import_module(f"{__name__}.{_FAMILY_OF[name]}"), name)

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import kernels
 from ..checks import Scalar, as_tensor
-from ..dtypes import HALF, promote
+from ..dtypes import HALF, complex64, promote
 from ..errors import describe
 from ..kernels import Kernel
 from ..tensor import ExTensor
@@ -18,6 +18,8 @@ def operand(function: str, name: str, value: Any, other: Any) -> Any:
     """A tensor, or a Python number where the other side is a tensor that decides the dtype."""
     if type(value) in Scalar and not isinstance(other, Scalar):
         return value
+    if type(value) is complex and isinstance(other, (ExTensor, np.ndarray)):
+        return as_tensor(function, name, np.asarray(value, promote(other.dtype, complex64)))
     return as_tensor(function, name, value)
 
 

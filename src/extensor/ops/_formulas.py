@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..checks import as_tensor
+from ..tensor import ExTensor
 
 
 def on_tensors(count: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -15,7 +16,10 @@ def on_tensors(count: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]
     def decorate(formula: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(formula)
         def converting(*args: Any, **options: Any) -> Any:
-            tensors = [as_tensor(formula.__name__, "argument", value) for value in args[:count]]
+            tensors = [
+                value if isinstance(value, ExTensor) else as_tensor(formula.__name__, "argument", value)
+                for value in args[:count]
+            ]
             return formula(*tensors, *args[count:], **options)
 
         return converting

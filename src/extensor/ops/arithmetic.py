@@ -219,7 +219,7 @@ def divide(a: Any, b: Any) -> ExTensor:
 
 def guard(d: Any, eps: float) -> Any:
     """``d``, held at least ``eps`` away from zero, as a recorded computation."""
-    if not eps or type(d) in Scalar:
+    if not eps or type(d) in Scalar or d.dtype.kind == "c":
         return d
     edge = ExTensor(np.asarray(np.copysign(np.asarray(eps, d.dtype), d._array)))
     return where(ExTensor(np.asarray(np.abs(d._array) < eps)), edge, d)

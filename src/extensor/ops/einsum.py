@@ -19,6 +19,7 @@ from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Shape
 from .broadcasting import broadcast_to
 from .casting import cast_like
+from .complex_numbers import conj
 from .selection import where
 
 __all__ = ["einsum", "einsum_backward"]
@@ -210,7 +211,7 @@ def einsum_backward(
 
 def _operand_gradient(equation: Equation, grad: ExTensor, tensors: list[ExTensor], i: int) -> ExTensor | None:
     term, x = equation.inputs[i], tensors[i]
-    others = [*tensors[:i], *tensors[i + 1 :]]
+    others = [conj(other) for other in (*tensors[:i], *tensors[i + 1 :])]
     terms = [equation.output, *equation.inputs[:i], *equation.inputs[i + 1 :]]
     own = dict(zip(term, x.shape))
     known = [c for c in own if own[c] == equation.lengths[c] and any(c in t for t in terms)]

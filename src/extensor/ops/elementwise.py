@@ -10,11 +10,12 @@ import numpy as np
 from .. import kernels
 from ..checks import as_floating, as_grad, as_number, as_tensor, dtype_of, shape_of
 from ..dtypes import FLOATING
-from ..graph import backward_of, differentiable
+from ..graph import backward_of, differentiable, for_complex
 from ..kernels import Kernel
 from ..tensor import ExTensor, TensorOrShape, asarray
 from ._unary import passed, raw, unary, unary_backward
 from .arithmetic import guard, guard_eps
+from .selection import where
 
 __all__ = [
     "abs", "abs_backward", "sign", "sign_backward", "ceil", "ceil_backward", "floor", "floor_backward",
@@ -35,7 +36,15 @@ def abs(x: ExTensor) -> ExTensor:
     return unary("abs", kernels.abs, x)
 
 
-@backward_of(abs, formula=lambda g, x: g * np.sign(raw(x)))
+@for_complex
+def _abs_formula(g: ExTensor, x: ExTensor) -> ExTensor:
+    if x.dtype.kind != "c":
+        return g * np.sign(raw(x))
+    size = abs(x)
+    return where(size == 0, 0.0, g * x / where(size == 0, 1.0, size))
+
+
+@backward_of(abs, formula=_abs_formula)
 def abs_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`abs`; 0 at 0.   dx = dy * sign(x)
 

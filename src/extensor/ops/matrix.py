@@ -18,6 +18,7 @@ from ._pairs import BOTH, BinaryGradients, Needs
 from .arithmetic import multiply_backward
 from .broadcasting import sum_to_shape
 from .casting import cast_like
+from .complex_numbers import conj
 
 __all__ = [
     "matmul", "matmul_backward", "transpose", "transpose_backward", "dot", "dot_backward",
@@ -198,11 +199,11 @@ class _Contraction:
         rows, columns = range(len(self.free_a)), range(len(self.free_a), grad.ndim)
         grad_a = grad_b = None
         if needs[0]:
-            found = tensordot(grad, b, (columns, self.free_b))
+            found = tensordot(grad, conj(b), (columns, self.free_b))
             places = dict(zip(self.free_a, rows)) | _ranks(self.axes_a, self.axes_b, len(rows))
             grad_a = cast_like(transpose(found, [places[i] for i in range(a.ndim)]), a)
         if needs[1]:
-            found = tensordot(a, grad, (self.free_a, rows))
+            found = tensordot(conj(a), grad, (self.free_a, rows))
             places = _ranks(self.axes_b, self.axes_a, 0) | dict(
                 zip(self.free_b, range(len(self.axes_b), b.ndim))
             )
@@ -426,6 +427,6 @@ def outer_backward(
     a, b = _pair("outer_backward", a, b, needs)
     grad = as_grad("outer_backward", grad_output, (a.size, b.size))
     return BinaryGradients(
-        cast_like(matmul(grad, b.reshape((b.size,))).reshape(a.shape), a) if needs[0] else None,
-        cast_like(matmul(a.reshape((a.size,)), grad).reshape(b.shape), b) if needs[1] else None,
+        cast_like(matmul(grad, conj(b).reshape((b.size,))).reshape(a.shape), a) if needs[0] else None,
+        cast_like(matmul(conj(a).reshape((a.size,)), grad).reshape(b.shape), b) if needs[1] else None,
     )

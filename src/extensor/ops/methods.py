@@ -6,6 +6,7 @@ are declared in :class:`~extensor.tensor.ExTensor`.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -21,6 +22,7 @@ from . import (
     broadcasting,
     casting,
     comparison,
+    complex_numbers,
     creation,
     elementwise,
     exponential,
@@ -35,7 +37,7 @@ from . import (
 from .softmax import log_softmax, softmax
 
 # Types that x op y computes with; any other is left to y's own operator.
-_OPERANDS = (ExTensor, np.ndarray, np.generic, bool, int, float, list, tuple)
+_OPERANDS = (ExTensor, np.ndarray, np.generic, bool, int, float, complex, list, tuple)
 
 _BINARY: dict[str, Callable[..., Any]] = {
     "add": arithmetic.add,
@@ -70,6 +72,7 @@ _MIRRORED: dict[ModuleType, str] = {
     exponential: "exp expm1 log log1p log2 log10 sqrt rsqrt",
     trigonometric: "sin cos tan asin acos atan sinh cosh tanh erf",
     casting: "astype",
+    complex_numbers: "conj",
     creation: "copy",
     broadcasting: "broadcast_to sum_to_shape",
     matrix: "matmul dot outer inner tensordot",
@@ -104,9 +107,12 @@ def _named(name: str, method: Callable[..., Any], function: Callable[..., Any]) 
 
 
 def _of_masks(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """``& | ^ ~`` combine masks; on other dtypes they would mean the bits, which ExTensor does not touch."""
+    """``& | ^ ~`` combine masks, and the bits of integers."""
 
     def checked(*operands: Any) -> Any:
+        kinds = {"i" if type(v) is int else "b" if type(v) is bool else _kind(v) for v in operands}
+        if kinds <= set("iu"):
+            return getattr(_bits(), _BITS[name])(*operands)
         for value in operands:
             if not isinstance(value, (bool, np.bool_)) and getattr(value, "dtype", None) != np.bool_:
                 raise TypeError(
@@ -115,6 +121,47 @@ def _of_masks(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*operands)
 
     return checked
+
+
+def _kind(value: Any) -> str:
+    return str(getattr(getattr(value, "dtype", None), "kind", "O"))
+
+
+_BITS = {
+    "__and__": "bitwise_and", "__or__": "bitwise_or", "__xor__": "bitwise_xor", "__invert__": "bitwise_invert",
+    "__lshift__": "bitwise_left_shift", "__rshift__": "bitwise_right_shift",
+}  # fmt: skip
+
+
+def _bits() -> ModuleType:
+    """The functions of bits, which load on first use."""
+    return importlib.import_module("extensor.ops.bitwise")
+
+
+def _shift(name: str) -> Callable[..., Any]:
+    def shifted(a: Any, b: Any) -> Any:
+        """Bits moved up or down."""
+        return getattr(_bits(), _BITS[name])(a, b)
+
+    return shifted
+
+
+def _namespace(self: ExTensor, *, api_version: str | None = None) -> ModuleType:
+    """The functions of the array API standard for this tensor."""
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
+        raise ValueError(
+            f"[__array_namespace__] api_version must be a year of the standard up to 2025.12, got {describe(api_version)}"
+        )
+    return importlib.import_module("extensor.array_api")
+
+
+def _to_device(self: ExTensor, device: Any, /, *, stream: Any = None) -> ExTensor:
+    """The tensor on a device; there is one, "cpu"."""
+    if device != "cpu":
+        raise ValueError(f'[to_device] device must be "cpu", got {describe(device)}')
+    if stream is not None:
+        raise ValueError(f"[to_device] the cpu has no streams, got stream={describe(stream)}")
+    return self
 
 
 def _spread(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -153,6 +200,9 @@ def _attach() -> None:
         checked = _of_masks(f"__{name}__", function)
         setattr(ExTensor, f"__{name}__", _operator(f"__{name}__", checked))
         setattr(ExTensor, f"__r{name}__", _operator(f"__r{name}__", checked, reflected=True))
+    for name in ("lshift", "rshift"):
+        setattr(ExTensor, f"__{name}__", _operator(f"__{name}__", _shift(f"__{name}__")))
+        setattr(ExTensor, f"__r{name}__", _operator(f"__r{name}__", _shift(f"__{name}__"), reflected=True))
     for module, names in _MIRRORED.items():
         for name in names.split():
             setattr(ExTensor, name, getattr(module, name))
@@ -163,6 +213,9 @@ def _attach() -> None:
         "__invert__": _of_masks("__invert__", comparison.logical_not),
         "__getitem__": indexing.index,
         "__setitem__": _refuse,
+        "__array_namespace__": _namespace,
+        "to_device": _to_device,
+        "device": property(lambda self: "cpu", doc='Where the elements are: "cpu".'),
         "softmax": softmax,
         "log_softmax": log_softmax,
         "reshape": _spread("reshape", shape.reshape),

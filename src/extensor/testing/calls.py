@@ -10,6 +10,7 @@ import numpy as np
 from ..dtypes import FLOATING
 from ..graph import Op, no_grad
 from ..tensor import ExTensor
+from .complex_values import WIDE, widened
 from .registry import Case
 
 __all__ = ["Call", "floating_arrays", "strided"]
@@ -21,7 +22,7 @@ def strided(array: np.ndarray) -> np.ndarray:
 
 
 def floating_arrays(case: Case) -> list[np.ndarray]:
-    """The float64 arrays of a case, those in lists included, in the order of the arguments."""
+    """The float64 and complex128 arrays of a case, those in lists included, in the order of the arguments."""
     found: list[np.ndarray] = []
     _replace(case, found.append)
     return found
@@ -32,7 +33,7 @@ def _replace(case: Case, make: Callable[[np.ndarray], Any]) -> tuple[tuple[Any, 
 
     def walk(value: Any) -> Any:
         if isinstance(value, np.ndarray):
-            return make(value) if value.dtype == np.float64 else ExTensor(value)
+            return make(value) if value.dtype in WIDE else ExTensor(value)
         if type(value) in (list, tuple):
             return type(value)(map(walk, value))
         return value
@@ -82,8 +83,8 @@ class Call:
             return self.op(*self.args, **self.kwargs)
 
     def values(self) -> list[np.ndarray]:
-        """The floating outputs of the forward as float64 arrays."""
-        return [np.asarray(output.numpy(), np.float64) for output in floating_outputs(self.forward())]
+        """The floating outputs of the forward as float64 or complex128 arrays."""
+        return [widened(output.numpy()) for output in floating_outputs(self.forward())]
 
     def gradients(self, output: Any, grads: Sequence[np.ndarray]) -> list[Any]:
         """What the public backward returns for the upstream gradients ``grads``, one for each floating output."""

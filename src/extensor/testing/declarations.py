@@ -5,11 +5,13 @@ from __future__ import annotations
 __all__ = ["NOT_DIFFERENTIABLE"]
 
 _REASONS: dict[str, str] = {
-    "makes a tensor from numbers or memory": "tensor asarray from_dlpack zeros zeros_like ones ones_like empty empty_like "
+    "makes a tensor from numbers or memory": "fft.fftfreq fft.rfftfreq tensor asarray from_dlpack zeros zeros_like ones ones_like empty empty_like "
     "full full_like arange linspace eye",
     "answers yes or no": "equal not_equal less less_equal greater greater_equal logical_and logical_or logical_not "
-    "logical_xor isnan isinf isfinite any all",
-    "returns positions or counts": "argmax argmin argsort count_nonzero",
+    "logical_xor isnan isinf isfinite any all isclose allclose isin",
+    "counts steps of the number format": "nextafter",
+    "works on bits": "bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor",
+    "returns positions or counts": "bincount histogram nonzero searchsorted unique_all unique_counts unique_inverse unique_values argmax argmin argsort count_nonzero linalg.matrix_rank",
     "computes with shapes": "broadcast_shapes are_shapes_broadcastable",
     "differentiates other functions": "grad value_and_grad vjp jvp jacfwd jacobian jacrev linearize hessian hvp functional_call "
     "checkpoint checkpoint_sequential differentiable no_grad detect_anomaly",

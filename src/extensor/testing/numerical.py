@@ -12,6 +12,7 @@ from ..dtypes import FLOATING
 from ..errors import describe
 from ..graph import Op, no_grad
 from ..tensor import ExTensor, asarray
+from .complex_values import as_real
 from .tolerances import Tolerance, tolerance
 
 __all__ = [
@@ -77,6 +78,12 @@ def central_differences(
     epsilon: float | None = None,
 ) -> np.ndarray:
     """The gradient of ``sum_k sum(value(point)[k] * weights[k])`` in float64; ``value`` gets a fresh array each time."""
+    if point.dtype.kind == "c":  # dL/d(Re z) + i dL/d(Im z)
+        still = np.zeros(point.shape)
+        across = central_differences(lambda x: value(np.asarray(point + x)), still, weights, epsilon)
+        return across + 1j * central_differences(
+            lambda x: value(np.asarray(point + 1j * x)), still, weights, epsilon
+        )
     gradient = np.zeros(point.shape)
     for i in np.ndindex(point.shape):
         step = _STEP * max(1.0, abs(point[i])) if epsilon is None else epsilon
@@ -86,13 +93,19 @@ def central_differences(
         width = above[i] - below[i]  # the step that the rounded points really have
         with np.errstate(all="ignore"):  # inf - inf at the edges is a nan that the comparison sees
             differences = [p - m for p, m in zip(value(above), value(below))]
-            sums = differences if weights is None else [d * w for d, w in zip(differences, weights)]
+            sums = (
+                differences
+                if weights is None
+                else [(w.conj() * d).real for d, w in zip(differences, weights)]
+            )
             gradient[i] = sum(float(s.sum()) for s in sums) / width
     return gradient
 
 
-def random_gradient(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Random upstream gradients with both signs and no element near 0, so that every path shows."""
+def random_gradient(rng: np.random.Generator, shape: tuple[int, ...], kind: str = "f") -> np.ndarray:
+    """Random upstream gradients with both signs and no element near 0, so that every path shows; ``kind`` "c" is complex."""
+    if kind == "c":
+        return np.asarray(random_gradient(rng, shape) + 1j * random_gradient(rng, shape))
     return np.asarray(rng.uniform(0.5, 1.5, shape) * rng.choice((-1.0, 1.0), shape))
 
 
@@ -123,6 +136,8 @@ def compare(actual: np.ndarray, expected: np.ndarray, limits: Tolerance) -> Clos
     """The worst element of two arrays of the same shape."""
     if not actual.size:
         return Closeness(0.0, None, 0.0, 0.0, limits)
+    if actual.dtype.kind == "c":
+        actual, expected = as_real(actual), as_real(np.asarray(expected, np.complex128))
     errors = limits.errors(actual, expected)
     index = tuple(int(i) for i in np.unravel_index(np.argmax(errors), errors.shape))
     return Closeness(float(errors[index]), index, float(actual[index]), float(expected[index]), limits)

@@ -98,7 +98,7 @@ class Case:
 
 def _as_array(value: Any) -> Any:
     """NumPy makes numbers of 0-d arrays wherever it can; a sample stays an array."""
-    return np.asarray(value) if isinstance(value, np.floating) else value
+    return np.asarray(value) if isinstance(value, np.inexact) else value
 
 
 def _brief(value: Any) -> str:

@@ -33,7 +33,7 @@ def second_derivatives(
     plain = Call(op, case, arrays)
     output = plain.forward()
     positions = [p for p in plain.positions if p is not None]
-    weights = [random_gradient(rng, arrays[p].shape) for p in positions]
+    weights = [random_gradient(rng, arrays[p].shape, arrays[p].dtype.kind) for p in positions]
 
     def gradients(arrays: Sequence[np.ndarray], grads: Sequence[np.ndarray]) -> list[np.ndarray]:
         call = Call(op, case, arrays)
@@ -68,4 +68,4 @@ def _replaced(arrays: Sequence[np.ndarray], position: int, array: np.ndarray) ->
 
 
 def _array(found: ExTensor | None, like: np.ndarray) -> np.ndarray:
-    return np.zeros(like.shape) if found is None else found.numpy()
+    return np.zeros(like.shape, like.dtype) if found is None else found.numpy()

@@ -133,5 +133,7 @@ def _numbers(array: np.ndarray) -> str:
     number = array[()]
     if array.dtype.kind in "biu":
         return str(number)
+    if array.dtype.kind == "c":
+        return f"complex({_numbers(array.real)}, {_numbers(array.imag)})"
     text = str(number)  # the shortest digits that give this number back in its own dtype
     return text if np.isfinite(float(number)) else f"float('{text}')"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from ..dtypes import FLOATING, bfloat16, float16, float32, float64
 from ..graph import Op
 from ..tensor import ExTensor
 from .calls import Call, floating_arrays, floating_outputs, strided
+from .complex_values import narrowed, real_dtype, widened
 from .numerical import central_differences, compare, random_gradient
 from .registry import Case, Draw, Edge, Pair
 from .samples import PAIRS
@@ -104,9 +106,16 @@ class Verdict:
         return not self.failures and self.cases > 0
 
 
+def find_op(name: str) -> Op:
+    """The differentiable function of a public name inside the package: ``relu``, ``linalg.inv``."""
+    home, _, last = name.rpartition(".")
+    op: Op = getattr(import_module(f"extensor.{home}") if home else ops, last)
+    return op
+
+
 def library_subjects() -> list[Subject]:
     """Every pair of ExTensor, in the order of the registry, each family together."""
-    subjects = [Subject(getattr(ops, pair.name), pair) for pair in PAIRS.values()]
+    subjects = [Subject(find_op(pair.name), pair) for pair in PAIRS.values()]
     families = list(dict.fromkeys(subject.family for subject in subjects))
     return sorted(subjects, key=lambda subject: families.index(subject.family))
 
@@ -183,12 +192,12 @@ class _Examination:
         if not all(np.isfinite(value).all() for value in values):
             self._fail("float64", case, "the forward gives inf or nan here: the sample is outside its domain")
             return
-        grads = [random_gradient(self.rng, value.shape) for value in values]
+        grads = [random_gradient(self.rng, value.shape, value.dtype.kind) for value in values]
         for dtype in self.dtypes:
             if large and dtype == float64:
                 continue
-            rounded = [array.astype(dtype) for array in arrays]
-            weights = [grad.astype(dtype) for grad in grads]
+            rounded = [narrowed(array, dtype) for array in arrays]
+            weights = [narrowed(grad, dtype) for grad in grads]
             if dtype == float64:
                 expected, source = self._numerical(case, arrays, grads), _NUMERICAL
             else:
@@ -215,8 +224,8 @@ class _Examination:
     def _in_float64(
         self, case: Case, arrays: list[np.ndarray], grads: list[np.ndarray]
     ) -> list[np.ndarray | None]:
-        call = Call(self.subject.op, case, [array.astype(np.float64) for array in arrays])
-        gradients = call.gradients(call.forward(), [grad.astype(np.float64) for grad in grads])
+        call = Call(self.subject.op, case, [widened(array) for array in arrays])
+        gradients = call.gradients(call.forward(), [widened(grad) for grad in grads])
         return [None if grad is None else grad.numpy() for grad in gradients]
 
     def _compare(
@@ -234,7 +243,7 @@ class _Examination:
         output = call.forward()
         gradients = call.gradients(output, grads)
         self.verdict.cases += 1
-        dtype = arrays[0].dtype if arrays else float64
+        dtype = real_dtype(arrays[0].dtype) if arrays else np.dtype(float64)
 
         def fail(message: str, **where: Any) -> None:
             numerical = where.get("argument") if source == _NUMERICAL else None
@@ -279,7 +288,7 @@ class _Examination:
         """The derivatives of the backward itself, as the recorder finds them."""
         arrays = [np.array(array, order="C") for array in floating_arrays(case)]
         call = Call(self.subject.op, case, arrays)
-        grads = [random_gradient(self.rng, value.shape) for value in call.values()]
+        grads = [random_gradient(self.rng, value.shape, value.dtype.kind) for value in call.values()]
         self.verdict.cases += 1
         for name, analytic, numerical in second_derivatives(self.subject.op, case, arrays, grads, self.rng):
             closeness = compare(analytic, numerical, TOLERANCES[float64])
@@ -305,12 +314,10 @@ class _Examination:
     def _edge(self, edge: Edge) -> None:
         arrays = [np.array(array, order="C") for array in floating_arrays(edge.case)]
         for dtype in self.dtypes:
-            rounded = [array.astype(dtype) for array in arrays]
+            rounded = [narrowed(array, dtype) for array in arrays]
             grads = _ones(Call(self.subject.op, edge.case, rounded).forward())
             if edge.expect is not None:
-                expected: Sequence[Any] = [
-                    None if v is None else np.asarray(v, np.float64) for v in edge.expect
-                ]
+                expected: Sequence[Any] = [None if v is None else widened(np.asarray(v)) for v in edge.expect]
                 if _representable([*arrays, *expected], dtype):
                     self._compare(
                         edge.case, rounded, grads, expected, f"at the edge {edge.label!r} it must be"
@@ -330,7 +337,7 @@ class _Examination:
                 order = [(i + turn) % len(edges) for i in range(_LENGTH)]
                 columns = [np.stack([points[k][i] for k in order]) for i in range(len(points[0]))]
                 case = _with_arrays(edges[0].case, columns)
-                arrays = [column.astype(dtype) for column in columns]
+                arrays = [narrowed(column, dtype) for column in columns]
                 output = Call(self.subject.op, case, arrays).forward()
                 if not isinstance(output, ExTensor) or output.shape != (_LENGTH,):
                     return
@@ -341,7 +348,7 @@ class _Examination:
                 self._compare(case, arrays, _ones(output), expected, "the same point alone has")
 
     def _at_point(self, case: Case, dtype: np.dtype[Any]) -> list[Any]:
-        call = Call(self.subject.op, case, [array.astype(dtype) for array in floating_arrays(case)])
+        call = Call(self.subject.op, case, [narrowed(array, dtype) for array in floating_arrays(case)])
         output = call.forward()
         return [None if grad is None else grad.numpy() for grad in call.gradients(output, _ones(output))]
 
@@ -367,7 +374,7 @@ def _representable(values: Iterable[Any], dtype: np.dtype[Any]) -> bool:
     """Whether the numbers of an edge are still themselves in ``dtype``: 1e-6 is not, in float16."""
     with np.errstate(over="ignore"):
         return all(
-            np.allclose(value.astype(dtype).astype(np.float64), value, rtol=2**-7, atol=0, equal_nan=True)
+            np.allclose(widened(narrowed(value, dtype)), value, rtol=2**-7, atol=0, equal_nan=True)
             for value in values
             if value is not None
         )

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..dispatch import kernel
 from .broadcasting import summed_to
+from .holomorphic import holomorphic
 
 __all__ = [
     "add", "add_backward", "subtract", "subtract_backward", "multiply", "multiply_backward", "divide", "divide_backward", "floor_divide",
@@ -16,7 +17,9 @@ __all__ = [
 
 def guarded(d, eps):
     """``d``, but never nearer to zero than ``eps``: the guard of every backward that divides."""
-    return np.where(np.abs(d) < eps, np.copysign(np.asarray(eps, d.dtype), d), d) if eps else d
+    if not eps or d.dtype.kind == "c":  # a complex zero has no side to be guarded on
+        return d
+    return np.where(np.abs(d) < eps, np.copysign(np.asarray(eps, d.dtype), d), d)
 
 
 def rounded_once(function, *args):
@@ -61,6 +64,7 @@ def multiply(a, b):
 
 
 @kernel
+@holomorphic
 def multiply_backward(g, a, b, needs):
     return both(needs, a, b, lambda: g * b, lambda: g * a)
 
@@ -71,8 +75,9 @@ def divide(a, b):
 
 
 @kernel
+@holomorphic
 def divide_backward(g, a, b, eps, needs):
-    d = guarded(np.asarray(b, g.dtype), eps)
+    d = guarded(np.asarray(b, np.result_type(g, b)), eps)
     return both(needs, a, b, lambda: g / d, lambda: -g * (a / d) / d)
 
 
@@ -97,8 +102,17 @@ def power(a, b):
 
 
 @kernel
+@holomorphic
 def power_backward(g, a, b, eps, needs):
-    a, b = np.asarray(a, g.dtype), np.asarray(b, g.dtype)
+    dtype = np.result_type(g, a, b)
+    a, b = np.asarray(a, dtype), np.asarray(b, dtype)
+    if dtype.kind == "c":
+        zero = np.zeros((), dtype)
+        return both(
+            needs, a, b,
+            lambda: np.where(b == 0, zero, g * (b * np.power(a, b - 1))),
+            lambda: np.where((a == 0) & (b.real >= 0), zero, g * (np.power(a, b) * np.log(a))),
+        )  # fmt: skip
     # The guard is for negative powers of (nearly) zero; -0 to a fractional power counts as +0, as in pow().
     near = (np.abs(a) < eps) & (b < 1)
     d = np.where(near, np.copysign(np.asarray(eps, a.dtype), np.where((b % 1 != 0) & (a == 0), 0.0, a)), a)

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..dispatch import kernel
 from .arithmetic import guarded
+from .holomorphic import holomorphic
 
 __all__ = [
     "abs", "abs_backward", "sign", "ceil", "floor", "round", "trunc",
@@ -25,6 +26,9 @@ def abs(x):
 
 @kernel
 def abs_backward(g, x):
+    if x.dtype.kind == "c":
+        size = np.abs(x)
+        return np.where(size == 0, 0, g * x / np.where(size == 0, 1, size))
     return g * np.sign(x)
 
 
@@ -59,6 +63,7 @@ def square(x):
 
 
 @kernel
+@holomorphic
 def square_backward(g, x):
     return g * x * 2
 
@@ -69,6 +74,7 @@ def reciprocal(x):
 
 
 @kernel
+@holomorphic
 def reciprocal_backward(g, x, eps):
     d = guarded(x, eps)
     return -g / d / d

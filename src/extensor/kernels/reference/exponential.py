@@ -8,6 +8,7 @@ import numpy as np
 
 from ..dispatch import kernel
 from .arithmetic import guarded, rounded_once
+from .holomorphic import holomorphic
 
 __all__ = [
     "exp", "exp_backward", "expm1", "expm1_backward", "log", "log_backward", "log1p", "log1p_backward",
@@ -21,16 +22,33 @@ def exp(x):
 
 
 @kernel
+@holomorphic
 def exp_backward(g, y):
     return g * y
 
 
+def paired(real, imag):
+    """Complex numbers of two parts; ``real + 1j * imag`` would make a nan of an infinity."""
+    made = np.empty(real.shape, np.result_type(real, np.complex64))
+    made.real, made.imag = real, imag
+    return made
+
+
 @kernel
 def expm1(x):
-    return np.expm1(x)
+    if x.dtype.kind != "c":
+        return np.expm1(x)
+    # what the array API standard asks for at the infinities, where cos and sin have no answer
+    y, lost = np.asarray(np.expm1(x)), ~np.isfinite(x.imag)
+    y = np.where(x.imag == 0, paired(np.expm1(x.real) + 0.0, x.imag), y)
+    y = np.where(
+        lost & (x.real == -np.inf), -1, np.where(lost & (x.real == np.inf), complex(np.inf, np.nan), y)
+    )
+    return y.astype(x.dtype)
 
 
 @kernel
+@holomorphic
 def expm1_backward(g, x):
     return g * np.exp(x)
 
@@ -41,6 +59,7 @@ def log(x):
 
 
 @kernel
+@holomorphic
 def log_backward(g, x, eps):
     return g / guarded(x, eps)
 
@@ -51,6 +70,7 @@ def log1p(x):
 
 
 @kernel
+@holomorphic
 def log1p_backward(g, x):
     return g / (1 + x)
 
@@ -61,6 +81,7 @@ def log2(x):
 
 
 @kernel
+@holomorphic
 def log2_backward(g, x, eps):
     return g / (guarded(x, eps) * math.log(2))
 
@@ -71,6 +92,7 @@ def log10(x):
 
 
 @kernel
+@holomorphic
 def log10_backward(g, x, eps):
     return g / (guarded(x, eps) * math.log(10))
 
@@ -81,6 +103,7 @@ def sqrt(x):
 
 
 @kernel
+@holomorphic
 def sqrt_backward(g, y, eps):
     return g / (2 * guarded(y, eps))
 

@@ -8,6 +8,8 @@ import numpy as np
 
 from ..dispatch import kernel
 from .broadcasting import summed_to
+from .holomorphic import holomorphic
+from .reduction import WIDE
 
 __all__ = [
     "dot",
@@ -25,7 +27,7 @@ __all__ = [
 def widened(*arrays):
     """The arrays in the dtype their products are added up in, and the dtype of the result."""
     dtype = np.result_type(*arrays)
-    wide = np.float64 if dtype == np.float32 else dtype
+    wide = WIDE.get(dtype, dtype)
     return [a.astype(wide, copy=False) for a in arrays], dtype
 
 
@@ -41,6 +43,7 @@ def matmul(a, b):
 
 
 @kernel
+@holomorphic
 def matmul_backward(g, a, b, needs):
     shape_a, shape_b = a.shape, b.shape
     (g, a, b), dtype = widened(g, a, b)

@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from ..dispatch import kernel
+from .holomorphic import holomorphic
 
 __all__ = [
     "sum", "sum_backward", "mean", "mean_backward",
@@ -21,19 +22,30 @@ __all__ = [
 ]  # fmt: skip
 
 
+# where the narrow dtypes are accumulated
+WIDE = {
+    np.dtype(np.float32): np.float64,
+    np.dtype(np.complex64): np.complex128,
+    np.dtype(np.complex128): np.complex128,
+}
+
+
 def wide(x):
-    """``x`` in float64; float64 as it is."""
-    return x.astype(np.float64, copy=False)
+    """``x`` in float64, complex numbers in complex128; those as they are."""
+    return x.astype(WIDE.get(x.dtype, np.float64), copy=False)
+
+
+NARROW = (np.float32, np.complex64)
 
 
 def accumulator(x):
     """The dtype to accumulate ``x`` in; None is NumPy's own choice."""
-    return np.float64 if x.dtype == np.float32 else None
+    return WIDE[x.dtype] if x.dtype in NARROW else None
 
 
 def narrowed(result, x):
     """A float64 result in the dtype of ``x``; integers have float64 statistics."""
-    return np.asarray(result).astype(x.dtype if x.dtype.kind == "f" else np.float64, copy=False)
+    return np.asarray(result).astype(x.dtype if x.dtype.kind in "fc" else np.float64, copy=False)
 
 
 def count(shape, axes):
@@ -49,7 +61,7 @@ def spread(g, shape, axes):
 @kernel
 def sum(x, axes, keepdims):
     total = x.sum(axes, dtype=accumulator(x), keepdims=keepdims)
-    return total.astype(x.dtype) if x.dtype == np.float32 else total
+    return total.astype(x.dtype) if x.dtype in NARROW else total
 
 
 @kernel(exact=True)
@@ -59,7 +71,7 @@ def sum_backward(g, shape, axes, keepdims):
 
 @kernel
 def mean(x, axes, keepdims):
-    total = x.sum(axes, dtype=np.float64, keepdims=keepdims)
+    total = x.sum(axes, dtype=WIDE.get(x.dtype, np.float64), keepdims=keepdims)
     return narrowed(np.true_divide(total, count(x.shape, axes)), x)
 
 
@@ -136,10 +148,11 @@ def std_backward(g, x, axes, keepdims, ddof):
 @kernel
 def prod(x, axes, keepdims):
     product = x.prod(axes, dtype=accumulator(x), keepdims=keepdims)
-    return product.astype(x.dtype) if x.dtype == np.float32 else product
+    return product.astype(x.dtype) if x.dtype in NARROW else product
 
 
 @kernel
+@holomorphic
 def prod_backward(g, x, axes, keepdims):
     # Everything before an element times everything after it: no division, so zeros need no care.
     kept = [i for i in range(x.ndim) if i not in axes]
@@ -178,7 +191,7 @@ def logsumexp_backward(g, x, axes, keepdims):
 @kernel
 def cumsum(x, axis):
     total = x.cumsum(axis, dtype=accumulator(x))
-    return total.astype(x.dtype) if x.dtype == np.float32 else total
+    return total.astype(x.dtype) if x.dtype in NARROW else total
 
 
 @kernel

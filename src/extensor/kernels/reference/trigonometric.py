@@ -6,6 +6,7 @@ import numpy as np
 
 from ..dispatch import kernel
 from . import error_function
+from .holomorphic import holomorphic
 
 __all__ = [
     "sin", "sin_backward", "cos", "cos_backward", "tan", "tan_backward",
@@ -20,6 +21,7 @@ def sin(x):
 
 
 @kernel
+@holomorphic
 def sin_backward(g, x):
     return g * np.cos(x)
 
@@ -30,6 +32,7 @@ def cos(x):
 
 
 @kernel
+@holomorphic
 def cos_backward(g, x):
     return -g * np.sin(x)
 
@@ -40,6 +43,7 @@ def tan(x):
 
 
 @kernel
+@holomorphic
 def tan_backward(g, x):
     return g * (1 + np.square(np.tan(x)))
 
@@ -50,6 +54,7 @@ def asin(x):
 
 
 @kernel
+@holomorphic
 def asin_backward(g, x):
     return g / np.sqrt((1 - x) * (1 + x))
 
@@ -60,6 +65,7 @@ def acos(x):
 
 
 @kernel
+@holomorphic
 def acos_backward(g, x):
     return -g / np.sqrt((1 - x) * (1 + x))
 
@@ -70,6 +76,7 @@ def atan(x):
 
 
 @kernel
+@holomorphic
 def atan_backward(g, x):
     return g / (1 + np.square(x))
 
@@ -80,6 +87,7 @@ def sinh(x):
 
 
 @kernel
+@holomorphic
 def sinh_backward(g, x):
     return g * np.cosh(x)
 
@@ -90,6 +98,7 @@ def cosh(x):
 
 
 @kernel
+@holomorphic
 def cosh_backward(g, x):
     return g * np.sinh(x)
 
@@ -100,6 +109,7 @@ def tanh(x):
 
 
 @kernel
+@holomorphic
 def tanh_backward(g, y):
     return g * ((1 - y) * (1 + y))
 

@@ -1,0 +1,56 @@
+"""The array API standard (2025.12) over :class:`~extensor.ExTensor`, with its extensions ``linalg`` and ``fft``.
+
+Arrays never change: ``x[i] = v`` raises a TypeError that names ``x.at[i].set(v)``. Gradients flow through every function
+that has one.
+
+Example:
+    >>> import extensor as et
+    >>> x = et.tensor([3.0, 4.0])
+    >>> xp = x.__array_namespace__()
+    >>> xp.linalg.vector_norm(x).item()
+    5.0
+"""
+
+import math as _math
+
+from ..dtypes import (
+    bool_ as bool,
+)
+from ..dtypes import (
+    complex64,
+    complex128,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from . import fft, linalg
+from ._arrays import *  # noqa: F403
+from ._arrays import __all__ as _arrays
+from ._creation import *  # noqa: F403
+from ._creation import __all__ as _creation
+from ._elementwise import *  # noqa: F403
+from ._elementwise import __all__ as _elementwise
+from ._info import Info as _Info
+
+e, pi, inf, nan, newaxis = _math.e, _math.pi, _math.inf, _math.nan, None
+
+__array_api_version__ = "2025.12"
+
+
+def __array_namespace_info__() -> _Info:
+    """What this namespace offers."""
+    return _Info()
+
+
+__all__ = [  # noqa: PLE0604
+    "__array_api_version__", "__array_namespace_info__", "e", "inf", "nan", "newaxis", "pi", "fft", "linalg", "bool", "complex64",
+    "complex128", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", *_arrays,
+    *_creation, *_elementwise,
+]  # fmt: skip

@@ -1,0 +1,46 @@
+"""Functions of the bits of integers and booleans."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..dispatch import kernel
+
+__all__ = [
+    "bitwise_and",
+    "bitwise_invert",
+    "bitwise_left_shift",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+]
+
+
+@kernel(exact=True)
+def bitwise_and(a, b):
+    return np.bitwise_and(a, b)
+
+
+@kernel(exact=True)
+def bitwise_or(a, b):
+    return np.bitwise_or(a, b)
+
+
+@kernel(exact=True)
+def bitwise_xor(a, b):
+    return np.bitwise_xor(a, b)
+
+
+@kernel(exact=True)
+def bitwise_left_shift(a, b):
+    return np.left_shift(a, b)
+
+
+@kernel(exact=True)
+def bitwise_right_shift(a, b):
+    return np.right_shift(a, b)
+
+
+@kernel(exact=True)
+def bitwise_invert(x):
+    return np.invert(x)

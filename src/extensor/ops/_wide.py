@@ -1,0 +1,49 @@
+"""Half precision in backwards that are made of several functions."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ..dtypes import HALF, float32
+from ..tensor import ExTensor
+from .casting import cast_like
+
+__all__ = ["computed_wide"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def computed_wide(backward: F) -> F:
+    """A backward made of several steps: float16 and bfloat16 go through it in float32 and are rounded once."""
+
+    @functools.wraps(backward)
+    def wrapper(*args: Any, **options: Any) -> Any:
+        if not any(isinstance(v, ExTensor) and v.dtype in HALF for v in _flat((*args, *options.values()))):
+            return backward(*args, **options)
+        like = next(v for v in _flat((*args[1:], *options.values(), *args[:1])) if isinstance(v, ExTensor))
+        found = backward(*map(_widen, args), **{name: _widen(v) for name, v in options.items()})
+        if isinstance(found, (tuple, list)):
+            parts = [cast_like(part, like) for part in found]
+            return type(found)(*parts) if hasattr(found, "_fields") else parts
+        return cast_like(found, like)
+
+    return wrapper  # type: ignore[return-value]
+
+
+def _flat(values: Any) -> list[Any]:
+    found: list[Any] = []
+    for value in values:
+        found.extend(value if isinstance(value, (list, tuple)) else (value,))
+    return found
+
+
+def _widen(value: Any) -> Any:
+    if isinstance(value, ExTensor):
+        return value.astype(float32) if value.dtype in HALF else value
+    return (
+        [_widen(v) for v in value]
+        if isinstance(value, (list, tuple)) and any(isinstance(v, ExTensor) for v in value)
+        else value
+    )
