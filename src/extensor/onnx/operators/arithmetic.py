@@ -388,18 +388,17 @@ def bitwise_not(x: Any) -> Any:
 @operator("BitShift")
 @opaque
 def bit_shift(x: Any, by: Any, *, direction: str) -> Any:
-    """The bits moved to the LEFT or to the RIGHT; beyond all bits nothing (or the sign) is left."""
+    """The bits moved to the LEFT or to the RIGHT; by more places than there are, or fewer than 0, the sign is left."""
     a, b = np.broadcast_arrays(array_of(x), array_of(by))
     bits = a.dtype.itemsize * 8
-    if (b < 0).any():
-        raise ValueError("[BitShift] shifts by a negative number")
-    near = np.minimum(b, bits - 1).astype(a.dtype)
+    inside = (b >= 0) & (b < bits)
+    near = np.where(inside, b, 0).astype(a.dtype)
     if direction == "LEFT":
-        return as_value(np.where(b < bits, np.left_shift(a, near), 0).astype(a.dtype))
+        return as_value(np.where(inside, np.left_shift(a, near), 0).astype(a.dtype))
     if direction != "RIGHT":
         raise ValueError(f"[BitShift] direction must be LEFT or RIGHT, got {direction!r}")
     beyond = np.where(a < 0, -1, 0) if a.dtype.kind == "i" else np.zeros((), a.dtype)
-    return as_value(np.where(b < bits, np.right_shift(a, near), beyond).astype(a.dtype))
+    return as_value(np.where(inside, np.right_shift(a, near), beyond).astype(a.dtype))
 
 
 # Sums and products so far

@@ -92,7 +92,7 @@ def _text(value: Any) -> str:
             return "NaN"
         if np.isinf(number):
             return "INF" if number > 0 else "-INF"
-        return np.format_float_positional(value, trim="-") if False else str(value)
+        return str(value)
     return str(value)
 
 
@@ -107,10 +107,7 @@ def _to_float8(array: np.ndarray, dtype: np.dtype[Any], saturate: bool) -> np.nd
     wide = array.astype(np.float32)
     if saturate:
         most = float(ml_dtypes.finfo(dtype).max)
-        has_inf = dtype == np.dtype(ml_dtypes.float8_e5m2)
-        finite = np.isfinite(wide) | np.isinf(wide)
-        wide = np.where(finite, np.clip(wide, -most, most), wide)
-        del has_inf
+        wide = np.where(np.isnan(wide), wide, np.clip(wide, -most, most))
     return wide.astype(dtype)
 
 
@@ -125,11 +122,11 @@ def _to_scale(wide: np.ndarray, saturate: bool, round_mode: str) -> np.ndarray:
 @opaque
 def bit_cast(x: Any, *, to: int) -> Any:
     """The same bits as another type."""
-    array = np.ascontiguousarray(array_of(x))
+    array = array_of(x)
     dtype = dtype_of(to)
     if dtype.itemsize != array.dtype.itemsize:
         raise ValueError(f"[BitCast] {array.dtype} and {dtype} have different sizes")
-    return as_value(array.view(dtype))
+    return as_value(np.ascontiguousarray(array).view(dtype).reshape(array.shape))
 
 
 @operator("Shape")

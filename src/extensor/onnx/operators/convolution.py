@@ -119,7 +119,7 @@ def _transposed_pads(
         for length, goal in zip(full, wanted):
             total = length - goal
             half = total // 2
-            found.append((half, total - half) if auto_pad != "SAME_LOWER" else (total - half, half))
+            found.append((half, total - half) if auto_pad == "SAME_UPPER" else (total - half, half))
         return found
     return list(zip(pads[:n], pads[n:])) if pads else [(0, 0)] * n
 
