@@ -144,7 +144,7 @@ else:
     # The upper floors load when they are first used; what they define at the top, with them.
     _missing = _missing_from(__name__, _EXTENSOR)
     _LATER = dict.fromkeys(
-        ("bench", "data", "models", "nn", "optim", "report", "sklearn", "testing", "train")
+        ("bench", "convert", "data", "models", "nn", "onnx", "optim", "report", "sklearn", "testing", "train")
     )
     _LATER |= {"seed": "nn", "clip_grad_norm": "optim", "clip_grad_value": "optim", "sgd_step": "optim"}
 

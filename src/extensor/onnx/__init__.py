@@ -4,6 +4,7 @@ The extra ``onnx`` installs what this needs: ``pip install 'extensor[onnx]'``.
 """
 
 from .backend import Backend
+from .export import Exported, export
 from .load import OnnxModule, load
 
-__all__ = ["Backend", "OnnxModule", "load"]
+__all__ = ["Backend", "Exported", "OnnxModule", "export", "load"]

@@ -63,14 +63,26 @@ class _Builder:
         for sparse in proto.sparse_initializer:
             _new_name(tensors, sparse.values.name, "initializer")
             tensors[sparse.values.name] = as_value(read_sparse(sparse, self.folder))
+        protos = [node for node in proto.node if not self._is_tensor(node, tensors)]
         inputs = [value for value in proto.input if value.name not in tensors]
         known = {value.name for value in inputs} | set(tensors)
         if len({value.name for value in inputs}) != len(inputs):
             raise DamagedFileError("[load] two inputs of the graph have the same name")
-        nodes = self.nodes(proto.node, known, outer, opsets, stack, {})
+        nodes = self.nodes(protos, known, outer, opsets, stack, {})
         outputs = [value.name for value in proto.output]
         _check_outputs(outputs, known | outer)
         return _placed(Graph(proto.name, inputs, outputs), nodes, tensors)
+
+    def _is_tensor(self, node: Any, tensors: dict[str, Any]) -> bool:
+        """A constant with axes is a tensor of the file like any other; it joins them."""
+        if node.op_type != "Constant" or node.domain not in ("", "ai.onnx") or len(node.output) != 1:
+            return False
+        values = [a for a in node.attribute if a.name == "value" and a.type == onnx.AttributeProto.TENSOR]
+        if len(node.attribute) != 1 or not values or not values[0].t.dims:
+            return False
+        _new_name(tensors, node.output[0], "constant")
+        tensors[node.output[0]] = as_value(read_tensor(values[0].t, self.folder))
+        return True
 
     def function(self, proto: Any, attributes: dict[str, Any], stack: tuple[Any, ...], key: Any) -> Graph:
         """The body of a function, for one call with these attributes."""
@@ -216,7 +228,7 @@ def _placed(graph: Graph, nodes: dict[str, Node], tensors: dict[str, Any]) -> Gr
             _, node, position = users[name]
             holder = node
             trained = _is_trained(node, position, value)
-            if names.get(id(node), "") != name.rpartition(".")[0]:
+            if not names.get(id(node)) or names[id(node)] != name.rpartition(".")[0]:
                 attribute = node.input_name(position)
         attribute = _attribute_name(holder, attribute)
         if trained:

@@ -102,8 +102,9 @@ class _Operation(Node):
         return output
 
     def extra_repr(self) -> str:
-        shown = {k: v for k, v in self._attributes.items() if isinstance(v, (int, float, str, list)) and k != "opset"}
-        return ", ".join(f"{k}={v}" for k, v in shown.items())
+        shown = {k: v for k, v in self._attributes.items() if k in self._entry.attributes}
+        shown = {k: f"{v:g}" if isinstance(v, float) else v for k, v in shown.items()}
+        return ", ".join(f"{k}={v}" for k, v in shown.items() if isinstance(v, (int, str, list)))
 
 
 class Call(Node):

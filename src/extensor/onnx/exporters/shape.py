@@ -1,0 +1,140 @@
+"""Functions that move elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..dims import Dim
+from ..emit import Emitter, Value, exports
+
+__all__: list[str] = []
+
+
+@exports("reshape", "flatten", "ravel", "squeeze", "unsqueeze", "expand_dims")
+def reshape(e: Emitter, x: Value, *options: Any) -> str:
+    """Reshape to the shape that came out."""
+    return e.reshape(e.use(x), e.out.shape)
+
+
+def _permuted(e: Emitter, x: Value, axes: Any) -> str:
+    return str(e.node("Transpose", e.use(x), perm=[int(a) % x.ndim for a in axes]))
+
+
+@exports("transpose", "permute")
+def transpose(e: Emitter, x: Value, axes: Any = None) -> str:
+    """Transpose."""
+    return _permuted(e, x, range(x.ndim)[::-1] if axes is None else axes)
+
+
+@exports("swapaxes")
+def swapaxes(e: Emitter, x: Value, axis1: int, axis2: int) -> str:
+    """Transpose."""
+    order = list(range(x.ndim))
+    order[axis1], order[axis2] = order[axis2], order[axis1]
+    return _permuted(e, x, order)
+
+
+@exports("moveaxis")
+def moveaxis(e: Emitter, x: Value, source: Any, destination: Any) -> str:
+    """Transpose."""
+    return _permuted(e, x, _moved(x.ndim, source, destination))
+
+
+def _moved(ndim: int, source: Any, destination: Any) -> list[int]:
+    sources = [a % ndim for a in (source if isinstance(source, (list, tuple)) else [source])]
+    targets = [a % ndim for a in (destination if isinstance(destination, (list, tuple)) else [destination])]
+    order = [a for a in range(ndim) if a not in sources]
+    for target, origin in sorted(zip(targets, sources)):
+        order.insert(target, origin)
+    return order
+
+
+@exports("concatenate")
+def concatenate(e: Emitter, tensors: Any, axis: int | None = 0) -> str:
+    """Concat."""
+    names = [e.use(t, e.out.dtype) for t in tensors]
+    if axis is None:
+        names, axis = [e.reshape(n, (-1,)) for n in names], 0
+    return str(e.node("Concat", *names, axis=axis))
+
+
+@exports("stack")
+def stack(e: Emitter, tensors: Any, axis: int = 0) -> str:
+    """Unsqueeze and Concat."""
+    along = e.constant([axis % e.out.ndim], np.int64)
+    names = [e.node("Unsqueeze", e.use(t, e.out.dtype), along) for t in tensors]
+    return str(e.node("Concat", *names, axis=axis % e.out.ndim))
+
+
+@exports("split")
+def split(e: Emitter, x: Value, indices_or_sections: Any, axis: int = 0) -> Any:
+    """Split, with the lengths that came out."""
+    along = axis % x.ndim
+    sizes = e.ints([o.shape[along] for o in e.outputs])
+    if len(e.outputs) == 1:
+        return (e.node("Identity", e.use(x)),)
+    return e.node("Split", e.use(x), sizes, results=len(e.outputs), axis=along)
+
+
+@exports("broadcast_to")
+def broadcast_to(e: Emitter, x: Value, shape: Any) -> str:
+    """Expand."""
+    return str(e.node("Expand", e.use(x), e.ints(e.out.shape)))
+
+
+@exports("tile")
+def tile(e: Emitter, x: Value, reps: Any) -> str:
+    """Tile."""
+    times = list(reps) if isinstance(reps, (list, tuple)) else [reps]
+    name = e.use(x)
+    if len(times) > x.ndim:
+        name = e.reshape(name, (*(1,) * (len(times) - x.ndim), *x.shape))
+    return str(e.node("Tile", name, e.ints([1] * (x.ndim - len(times)) + times)))
+
+
+@exports("repeat")
+def repeat(e: Emitter, x: Value, repeats: Any, axis: int | None = None) -> str:
+    """Gather with every index as often as it is repeated."""
+    name, length = e.use(x), int(np.prod(x.shape)) if axis is None else x.shape[axis]
+    if axis is None:
+        name = e.reshape(name, (-1,))
+    if isinstance(length, Dim):
+        raise ValueError("[export] repeat along a free axis; pass dynamic_axes=False")
+    counts = repeats if isinstance(repeats, int) else np.asarray(repeats)
+    places = np.repeat(np.arange(length), counts)
+    return str(e.node("Gather", name, e.constant(places, np.int64), axis=axis or 0))
+
+
+@exports("flip")
+def flip(e: Emitter, x: Value, axis: Any = None) -> str:
+    """Slice with steps of -1."""
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, (list, tuple)) else [axis]
+    along = [a % x.ndim for a in axes]
+    last = np.iinfo(np.int64)
+    return str(
+        e.node(
+            "Slice", e.use(x), e.constant([-1] * len(along), np.int64), e.constant([last.min + 1] * len(along), np.int64),
+            e.constant(along, np.int64), e.constant([-1] * len(along), np.int64),
+        )
+    )  # fmt: skip
+
+
+@exports("pad")
+def pad(e: Emitter, x: Value, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> str:
+    """Pad."""
+    widths = np.asarray(pad_width)
+    pairs = np.broadcast_to(widths, (x.ndim, 2))
+    kinds = {"constant": "constant", "edge": "edge", "reflect": "reflect", "wrap": "wrap"}
+    if mode not in kinds or (mode == "wrap" and e.opset < 19) or np.ndim(constant_values):
+        raise NotImplementedError(f"[export] pad with mode {mode!r} has no ONNX operator")
+    amounts = e.constant([*pairs[:, 0], *pairs[:, 1]], np.int64)
+    fill = e.constant(constant_values, x.dtype) if mode == "constant" else ""
+    return str(e.node("Pad", e.use(x), amounts, fill, mode=kinds[mode]))
+
+
+@exports("embedding")
+def embedding(e: Emitter, indices: Any, weight: Value, padding_idx: int | None = None) -> str:
+    """Gather."""
+    return str(e.node("Gather", e.use(weight), e.use(indices), axis=0))
