@@ -21,6 +21,7 @@ __all__ = ["NEWEST_OPSET", "build"]
 
 NEWEST_OPSET = 28
 _MOST_NAMED = 8  # problems in one message
+_CONSTANT = re.compile(r"constant_\d+")  # what our own export calls numbers that are no weights
 
 
 def build(model: Any, folder: Path | None) -> Graph:
@@ -227,7 +228,7 @@ def _placed(graph: Graph, nodes: dict[str, Node], tensors: dict[str, Any]) -> Gr
         if name in users:
             _, node, position = users[name]
             holder = node
-            trained = _is_trained(node, position, value)
+            trained = _is_trained(node, position, value) and not _CONSTANT.fullmatch(name)
             if not names.get(id(node)) or names[id(node)] != name.rpartition(".")[0]:
                 attribute = node.input_name(position)
         attribute = _attribute_name(holder, attribute)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -32,6 +33,11 @@ def exports(*names: str) -> Callable[[F], F]:
     return enter
 
 
+def _rule(length: int) -> tuple[Any, ...]:
+    """What two lengths must share to be the same at every size."""
+    return (length.symbols, length.factor, length.offset) if isinstance(length, Dim) and length.symbols else (length, type(length))
+
+
 class Value:
     """A tensor of the graph: its name, its shape (with free lengths) and its dtype."""
 
@@ -57,11 +63,14 @@ class Emitter:
         self.opset = opset
         self.nodes: list[Any] = []
         self.initializers: dict[str, np.ndarray] = {}
+        self.buffers: set[str] = set()  # tensors of the file that are no weights
         self.outputs: list[Value] = []
         self.call = ""
         self._counts: dict[str, int] = {}
         self._constants: dict[tuple[Any, ...], str] = {}
         self._symbols: dict[str, str] = {}
+        self._reshaped: dict[tuple[Any, ...], str] = {}
+        self._reshapes: dict[str, tuple[str, tuple[int, ...]]] = {}  # result -> what was reshaped, and its shape
 
     @property
     def out(self) -> Value:
@@ -116,6 +125,22 @@ class Emitter:
         """A Cast node."""
         return str(self.node("Cast", name, to=onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))))
 
+    def stored(self, value: Any) -> np.ndarray | None:
+        """The elements of a value that stands in the file; None for what is computed."""
+        return self.initializers.get(value.name) if isinstance(value, Value) else None
+
+    def derived(self, source: str, array: np.ndarray) -> str:
+        """A tensor of the file that was computed from another one, under a name that says so."""
+        if source in self.buffers or source in self._constants.values():
+            return self.constant(array)
+        stem = re.sub(r"_folded(_\d+)?$", "", source) + "_folded"
+        name, count = stem, 1
+        while name in self.initializers and not np.array_equal(self.initializers[name], array):
+            count += 1
+            name = f"{stem}_{count}"
+        self.initializers[name] = array
+        return name
+
     # Numbers that depend on the sizes
 
     def length(self, symbol: Symbol) -> str:
@@ -154,6 +179,19 @@ class Emitter:
         if not any(isinstance(v, Dim) for v in values):
             return self.constant(list(values), np.int64)
         return str(self.node("Concat", *map(self.number, values), axis=0))
+
+    def reshaped(self, value: Any, shape: Sequence[int]) -> str:
+        """A value in another shape; several reshapes in a row are one, and none where nothing changes."""
+        if not isinstance(value, Value):
+            return self.reshape(self.use(value), shape)
+        name, before = self._reshapes.get(value.name, (self.use(value), value.shape))
+        if list(map(_rule, before)) == list(map(_rule, shape)):
+            return name
+        key = (name, *map(_rule, shape))
+        if key not in self._reshaped:
+            self._reshaped[key] = self.reshape(name, shape)
+            self._reshapes[self._reshaped[key]] = (name, tuple(before))
+        return self._reshaped[key]
 
     def reshape(self, name: str, shape: Sequence[int]) -> str:
         """A Reshape node; one free length is left to be found out."""

@@ -25,6 +25,7 @@ __all__ = ["DEFAULT_OPSET", "Exported", "export"]
 
 DEFAULT_OPSET = 20
 OPSETS = range(17, 24)
+_FOLDED = {"concatenate", "expand_dims", "index", "reshape", "split", "squeeze"}  # of weights alone: the result is stored
 _INSIDE = 1 << 30  # bytes of weights that stay inside the file; protobuf ends at 2 GB
 
 
@@ -275,6 +276,13 @@ class _Graph:
             else:
                 outputs.append(Value("", (), np.float32))
         emitter = self.emitter
+        if name in _FOLDED:
+            sources = _values_in(list(arguments.values()))
+            if sources and all(emitter.stored(v) is not None for v in sources):
+                for tensor, value in zip(step.outputs, outputs):
+                    value.name = emitter.derived(sources[0].name, tensor.numpy())
+                    self._bind(tensor, value)
+                return
         emitter.call, emitter.outputs = name, outputs
         written = EXPORTERS[name](emitter, *arguments.values())
         results = list(written) if isinstance(written, (tuple, list)) else [written]
@@ -307,7 +315,9 @@ class _Graph:
             return self.values[key]
         known = self.first.known.get(key) if key is not None else None
         arrays = [v.numpy() if isinstance(v, ExTensor) else v for v in values]
-        if known is not None and known[0] == "parameter":
+        if known is not None and known[0] != "input":
+            if known[0] == "buffer":
+                self.emitter.buffers.add(known[1])
             value = Value(known[1], arrays[0].shape, arrays[0].dtype)
             self.emitter.initializers[known[1]] = arrays[0]
             self._bind(first, value)
@@ -325,6 +335,12 @@ class _Graph:
         value = Value(self.emitter.constant(array), array.shape, array.dtype)
         self._bind(tensor, value)
         return value
+
+
+def _values_in(tree: Any) -> list[Value]:
+    if isinstance(tree, Value):
+        return [tree]
+    return [v for part in tree for v in _values_in(part)] if isinstance(tree, (list, tuple)) else []
 
 
 # The file

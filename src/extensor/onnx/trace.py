@@ -125,7 +125,7 @@ def trace(
         for name, parameter in function.named_parameters():
             found.name("parameter", name, parameter)
         for name, buffer in function.named_buffers():
-            found.name("parameter", name, buffer)
+            found.name("buffer", name, buffer)
         modes = [(module, module.training) for module in function.modules()]
     try:
         for module, _ in modes:

@@ -55,12 +55,25 @@ def index(e: Emitter, x: Value, key: Any) -> str:
     tensors = [p for p in parts if isinstance(p, (Value, np.ndarray, ExTensor, list))]
     if len(tensors) > 1 or (tensors and _is_mask(tensors[0])):
         return _by_position(e, x, key)
+    if not tensors and all(
+        p is None or p == slice(None) or (_is_number(p) and _is_single(n)) for p, n in _with_lengths(parts, x)
+    ):
+        return e.reshaped(x, e.out.shape)
     name = _sliced(e, e.use(x), [p for p in parts if p is not None], x)
     if tensors:
         kept = [p for p in parts if p is not None]
         axis = next(i for i, p in enumerate(kept) if p is tensors[0])
         name = e.node("Gather", name, e.use(_plain(tensors[0]), np.int64), axis=axis)
     return e.reshape(name, e.out.shape) if any(_is_number(p) or p is None for p in parts) else name
+
+
+def _with_lengths(parts: list[Any], x: Value) -> list[tuple[Any, int]]:
+    lengths = iter(x.shape)
+    return [(p, 1 if p is None else next(lengths)) for p in parts]
+
+
+def _is_single(length: int) -> bool:
+    return length == 1 and not isinstance(length, Dim)
 
 
 def _is_number(part: Any) -> bool:

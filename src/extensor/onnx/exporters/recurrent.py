@@ -13,6 +13,10 @@ __all__: list[str] = []
 
 def _gates(e: Emitter, value: Any, order: list[int], size: int) -> str:
     """Blocks of rows in another order, with an axis for the direction in front."""
+    array = e.stored(value)
+    if array is not None:
+        parts = np.split(array, len(order))
+        return e.derived(value.name, np.concatenate([parts[i] for i in order])[None])
     name = e.use(value)
     if len(order) > 1:
         parts = e.node("Split", name, e.constant([size] * len(order), np.int64), results=len(order), axis=0)
@@ -28,17 +32,21 @@ def _weights(e: Emitter, weights: tuple[Any, ...], order: list[int], size: int) 
         parts = [
             _gates(e, b, order, size) if b is not None else e.constant(zeros[None], e.out.dtype) for b in (b_ih, b_hh)
         ]
-        bias = e.node("Concat", *parts, axis=1)
+        if all(part in e.initializers for part in parts):
+            bias = e.derived(parts[0], np.concatenate([e.initializers[part] for part in parts], 1))
+        else:
+            bias = e.node("Concat", *parts, axis=1)
     return _gates(e, w_ih, order, size), _gates(e, w_hh, order, size), bias
 
 
 def _state(e: Emitter, value: Value) -> str:
-    return str(e.node("Unsqueeze", e.use(value), e.constant([0], np.int64)))
+    return e.reshaped(value, (1, *value.shape))
 
 
 def _sequence(e: Emitter, name: str) -> str:
     """(time, 1, batch, hidden) without the axis of the direction."""
-    return str(e.node("Squeeze", name, e.constant([1], np.int64)))
+    time, *rest = e.out.shape
+    return e.reshaped(Value(name, (time, 1, *rest), e.out.dtype), e.out.shape)
 
 
 @exports("rnn_sequence")

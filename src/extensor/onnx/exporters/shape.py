@@ -15,7 +15,7 @@ __all__: list[str] = []
 @exports("reshape", "flatten", "ravel", "squeeze", "unsqueeze", "expand_dims")
 def reshape(e: Emitter, x: Value, *options: Any) -> str:
     """Reshape to the shape that came out."""
-    return e.reshape(e.use(x), e.out.shape)
+    return e.reshaped(x, e.out.shape)
 
 
 def _permuted(e: Emitter, x: Value, axes: Any) -> str:
@@ -57,12 +57,16 @@ def concatenate(e: Emitter, tensors: Any, axis: int | None = 0) -> str:
     names = [e.use(t, e.out.dtype) for t in tensors]
     if axis is None:
         names, axis = [e.reshape(n, (-1,)) for n in names], 0
+    if len(names) == 1:
+        return names[0]
     return str(e.node("Concat", *names, axis=axis))
 
 
 @exports("stack")
 def stack(e: Emitter, tensors: Any, axis: int = 0) -> str:
     """Unsqueeze and Concat."""
+    if len(tensors) == 1 and isinstance(tensors[0], Value) and tensors[0].dtype == e.out.dtype:
+        return e.reshaped(tensors[0], e.out.shape)
     along = e.constant([axis % e.out.ndim], np.int64)
     names = [e.node("Unsqueeze", e.use(t, e.out.dtype), along) for t in tensors]
     return str(e.node("Concat", *names, axis=axis % e.out.ndim))

@@ -98,12 +98,16 @@ class _Layer:
 
     def results(self, found: list[tuple[Any, list[Any]]]) -> tuple[Any, ...]:
         """The outputs (time, directions, batch, hidden) and last states of all directions, in the layout of x."""
-        outputs = et.stack([y for y, _ in found], 1)
-        states = [et.stack(list(s), 0) for s in zip(*(last for _, last in found))]
+        outputs = _together([y for y, _ in found], 1)
+        states = [_together(list(s), 0) for s in zip(*(last for _, last in found))]
         if self.layout:
             outputs = et.transpose(outputs, (2, 0, 1, 3))
             states = [et.swapaxes(s, 0, 1) for s in states]
         return (outputs, *states)
+
+
+def _together(parts: list[Any], axis: int) -> Any:
+    return et.expand_dims(parts[0], axis) if len(parts) == 1 else et.stack(parts, axis)
 
 
 def _last(outputs: Any, backwards: bool) -> Any:

@@ -115,18 +115,20 @@ def slice_first(
         length = x.shape[axis]
         if step == 0:
             raise ValueError("[Slice] a step is 0")
-        key[axis] = slice(*_bounds(start, end, step, length), step)
+        key[axis] = _python_slice(start, end, step, length)
     return x[tuple(key)] if _is_array(x) else et.index(x, tuple(key))
 
 
-def _bounds(start: int, end: int, step: int, length: int) -> tuple[int, int | None]:
-    """The standard's clamping in terms of Python's: negative numbers count from the end, once."""
-    start = start + length if start < 0 else start
-    end = end + length if end < 0 else end
+_FAR = 2**31 - 1  # writers say "to the end" with the largest number they know
+
+
+def _python_slice(start: int, end: int, step: int, length: int) -> slice:
+    """A slice of the standard as one of Python; they differ where a step back begins before the first element."""
     if step > 0:
-        return min(max(start, 0), length), min(max(end, 0), length)
-    start, end = min(max(start, 0), length - 1), min(max(end, -1), length - 1)
-    return max(start, 0), None if end < 0 else end
+        return slice(None if start <= -_FAR else start, None if end >= _FAR else end, None if step == 1 else step)
+    if start < -length:
+        start = 0
+    return slice(None if start >= _FAR else start, None if end <= -min(_FAR, length + 1) else end, step)
 
 
 @operator("Expand", fixed=("shape",))
