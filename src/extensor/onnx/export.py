@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,7 +93,7 @@ def export(
     model, result = _written(model_or_fn, inputs, names, dynamic_axes, version, metadata or {})
     target = Path(path)
     _save(model, target)
-    difference = _compared(target, names, inputs, result)
+    difference = largest_difference(target, dict(zip(names, inputs)), tensors_in(result))
     outputs = [value.name for value in model.graph.output]
     return Exported(target, version, names, outputs, difference)
 
@@ -389,13 +389,15 @@ def _save(model: Any, path: Path) -> None:
     path.write_bytes(model.SerializeToString())
 
 
-def _compared(path: Path, names: list[str], inputs: list[ExTensor], result: Any) -> float | None:
-    """The largest difference between ONNX Runtime and us, relative to the largest output."""
+def largest_difference(path: Path, inputs: Mapping[str, Any], outputs: Sequence[Any]) -> float | None:
+    """Between ONNX Runtime and us, relative to the largest output; None where it is not installed."""
     if importlib.util.find_spec("onnxruntime") is None:
         return None
-    found = run_in_runtime(path, {name: x.numpy() for name, x in zip(names, inputs)})
+    found = run_in_runtime(path, {name: np.asarray(x) for name, x in inputs.items()})
     worst = 0.0
-    for theirs, ours in zip(found, tensors_in(result)):
+    for theirs, ours in zip(found, outputs):
+        if not isinstance(ours, ExTensor):
+            continue
         a, b = np.asarray(theirs).astype(np.float64), ours.numpy().astype(np.float64)
         if a.shape != b.shape:
             raise ValueError(f"[export] ONNX Runtime gives the shape {a.shape} instead of {b.shape}")

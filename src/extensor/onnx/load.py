@@ -110,14 +110,25 @@ class OnnxModule(Module):
         results = self.run(inputs)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def run(self, inputs: Any) -> list[Any]:
-        """All outputs as a list; strings and small number types stay NumPy arrays."""
+    @property
+    def inputs(self) -> list[Any]:
+        """What the file declares about the inputs (``ValueInfoProto``)."""
+        return list(self._graph.inputs)
+
+    def run(self, inputs: Any, check: bool = True) -> list[Any]:
+        """All outputs as a list; strings and small number types stay NumPy arrays.
+
+        Args:
+            inputs: the inputs in order.
+            check: whether they must have the declared dtypes and shapes.
+        """
         declared = self._graph.inputs
         if len(inputs) != len(declared):
             raise ValueError(
                 f"[onnx] the network takes {len(declared)} inputs ({', '.join(self.input_names)}), got {len(inputs)}"
             )
-        return self._graph.run({}, *(_checked(value, about) for value, about in zip(inputs, declared)))
+        given = [_checked(value, about) if check else value for value, about in zip(inputs, declared)]
+        return self._graph.run({}, *given)
 
     def source(self, *inputs: Any) -> str:
         """What the network computes, as plain Python over public functions: ``def forward(..., parameters)``.

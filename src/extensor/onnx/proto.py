@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 MAX_BYTES = 1 << 31  # of one tensor whose size is a number inside the file instead of data
-MAX_NODES = 1 << 18  # all functions called in full
+MAX_NODES = 1 << 16  # all functions called in full
 MAX_AXES = 64
 
 _BITS = {

@@ -87,7 +87,7 @@ def load_text(path: Path | None) -> data.Text:
     return data.Text.read(path / "input.txt" if path.is_dir() else path)
 
 
-class _Enlarged:
+class Enlarged:
     """Images of 8 x 8 pixels as 28 x 28: each pixel three times as wide, and a border."""
 
     def __call__(self, batch: np.ndarray, random: Any) -> np.ndarray:
@@ -194,7 +194,7 @@ def _lenet(path: Path | None, seed: int, steps: int | None) -> Setup:
             f"[train] lenet needs images, {path} has samples of shape {train.inputs.shape[1:]}; use mlp"
         )
     if train.inputs.shape[2:] == (8, 8):
-        train, test = train.with_transforms(_Enlarged()), test.with_transforms(_Enlarged())
+        train, test = train.with_transforms(Enlarged()), test.with_transforms(Enlarged())
     if train[0][0].shape[1:] != (28, 28):
         raise ValueError(
             f"[train] lenet needs images of 28 x 28 pixels, got {train[0][0].shape[1:]}; use resnet20"
