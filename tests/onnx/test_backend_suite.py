@@ -41,10 +41,18 @@ def cases(kind: str) -> Iterator[tuple[str, Any, list[tuple[list[Any], list[Any]
         found = load_model_tests(kind=kind)
     for case in found:
         if case.model_dir is None:
-            data = [tuple([_normalize_tensor(v) for v in part] for part in pair) for pair in case.data_sets or []]
+            data = [
+                tuple([_normalize_tensor(v) for v in part] for part in pair) for pair in case.data_sets or []
+            ]
             yield case.name, case.model, data, case.rtol, case.atol  # type: ignore[misc]
         else:
-            yield case.name, Path(case.model_dir, "model.onnx"), stored(Path(case.model_dir)), case.rtol, case.atol
+            yield (
+                case.name,
+                Path(case.model_dir, "model.onnx"),
+                stored(Path(case.model_dir)),
+                case.rtol,
+                case.atol,
+            )
 
 
 def stored(folder: Path) -> list[tuple[list[Any], list[Any]]]:

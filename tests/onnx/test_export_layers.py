@@ -47,7 +47,10 @@ LAYERS: dict[str, tuple[Callable[[], Any], tuple[Any, ...]]] = {
     "linear": (lambda: nn.Linear(6, 3, rng=0), (ROWS,)),
     "linear_3d": (lambda: nn.Linear(6, 3, rng=0), (normal(2, 5, 6),)),
     "linear_without_bias": (lambda: nn.Linear(6, 3, bias=False, rng=0), (normal(2, 5, 6),)),
-    "conv1d": (lambda: nn.Conv1d(4, 6, 3, stride=2, padding=1, dilation=2, groups=2, rng=0), (normal(2, 4, 12),)),
+    "conv1d": (
+        lambda: nn.Conv1d(4, 6, 3, stride=2, padding=1, dilation=2, groups=2, rng=0),
+        (normal(2, 4, 12),),
+    ),
     "conv2d": (lambda: nn.Conv2d(4, 6, (3, 2), stride=(2, 1), padding=(1, 0), groups=2, rng=0), (IMAGES,)),
     "conv2d_same": (lambda: nn.Conv2d(4, 6, 4, padding="same", bias=False, rng=0), (IMAGES,)),
     "conv2d_dilated": (lambda: nn.Conv2d(4, 6, 3, dilation=2, rng=0), (IMAGES,)),
@@ -119,7 +122,10 @@ LAYERS |= {
     "bce": (lambda: nn.BCELoss(), (et.sigmoid(ROWS), et.sigmoid(normal(3, 6, seed=1)))),
     "bce_logits": (lambda: nn.BCEWithLogitsLoss(), (ROWS, et.sigmoid(normal(3, 6, seed=1)))),
     "cross_entropy": (lambda: nn.CrossEntropyLoss(), (ROWS, labels(6, 3))),
-    "cross_entropy_smooth": (lambda: nn.CrossEntropyLoss(label_smoothing=0.1, reduction="sum"), (ROWS, labels(6, 3))),
+    "cross_entropy_smooth": (
+        lambda: nn.CrossEntropyLoss(label_smoothing=0.1, reduction="sum"),
+        (ROWS, labels(6, 3)),
+    ),
     "cross_entropy_soft": (lambda: nn.CrossEntropyLoss(), (ROWS, probabilities(3, 6))),
 }
 

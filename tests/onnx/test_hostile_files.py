@@ -76,7 +76,12 @@ def test_damaged(name: str) -> None:
 
 def test_a_function_that_calls_itself() -> None:
     again = helper.make_function(
-        "mine", "F", ["v"], ["w"], [helper.make_node("F", ["v"], ["w"], domain="mine")], [helper.make_opsetid("mine", 1)]
+        "mine",
+        "F",
+        ["v"],
+        ["w"],
+        [helper.make_node("F", ["v"], ["w"], domain="mine")],
+        [helper.make_opsetid("mine", 1)],
     )
     with pytest.raises(DamagedFileError, match="calls itself"):
         load(model([helper.make_node("F", ["x"], ["y"], domain="mine")], functions=[again]))
@@ -85,7 +90,9 @@ def test_a_function_that_calls_itself() -> None:
 def test_functions_that_double() -> None:
     """40 functions of two calls each would be 2^40 nodes."""
     imports = [helper.make_opsetid("mine", 1), helper.make_opsetid("", 20)]
-    functions = [helper.make_function("mine", "F0", ["v"], ["w"], [helper.make_node("Relu", ["v"], ["w"])], imports)]
+    functions = [
+        helper.make_function("mine", "F0", ["v"], ["w"], [helper.make_node("Relu", ["v"], ["w"])], imports)
+    ]
     for i in range(1, 40):
         calls = [helper.make_node(f"F{i - 1}", [a], [b], domain="mine") for a, b in (("v", "t"), ("t", "w"))]
         functions.append(helper.make_function("mine", f"F{i}", ["v"], ["w"], calls, imports))
@@ -94,7 +101,17 @@ def test_functions_that_double() -> None:
 
 
 @pytest.mark.parametrize(
-    "location", ["/etc/hostname", "../secret.bin", "a/../../secret.bin", "..\\secret.bin", "", "link.bin", "folder", "pipe"]
+    "location",
+    [
+        "/etc/hostname",
+        "../secret.bin",
+        "a/../../secret.bin",
+        "..\\secret.bin",
+        "",
+        "link.bin",
+        "folder",
+        "pipe",
+    ],
 )
 def test_external_data_stays_in_its_folder(location: str, tmp_path: Path) -> None:
     folder = tmp_path / "model"
@@ -135,7 +152,8 @@ BOMBS = {
 def test_sizes_that_are_only_claimed(name: str) -> None:
     node, size = BOMBS[name]
     tensors = [
-        onnx.numpy_helper.from_array(np.asarray(v, np.int64), n) for n, v in (("n", size), ("zero", 0), ("one", 1))
+        onnx.numpy_helper.from_array(np.asarray(v, np.int64), n)
+        for n, v in (("n", size), ("zero", 0), ("one", 1))
     ]
     net = load(model([node], tensors))
     tracemalloc.start()
@@ -161,6 +179,5 @@ def test_damaged_bytes() -> None:
             load(bytes(data))
             outcomes.add("loaded")
         except (DamagedFileError, NotImplementedError) as error:
-            assert str(error).startswith("[load]")
-            outcomes.add(type(error).__name__)
+            outcomes.add(type(error).__name__ if str(error).startswith("[load]") else str(error))
     assert outcomes == {"loaded", "DamagedFileError", "NotImplementedError"}

@@ -21,7 +21,9 @@ def tensor(name: str, values: Any, dtype: Any = np.float32) -> Any:
     return numpy_helper.from_array(np.asarray(values, dtype), name)
 
 
-def model_of(nodes: list[Any], inputs: dict[str, Any], outputs: list[str], tensors: list[Any], **options: Any) -> Any:
+def model_of(
+    nodes: list[Any], inputs: dict[str, Any], outputs: list[str], tensors: list[Any], **options: Any
+) -> Any:
     graph = helper.make_graph(
         nodes, "graph", [helper.make_tensor_value_info(n, FLOAT, s) for n, s in inputs.items()],
         [helper.make_tensor_value_info(n, FLOAT, None) for n in outputs], tensors,
@@ -46,7 +48,12 @@ def perceptron() -> Any:
 
 def test_names_follow_the_file() -> None:
     net = load(perceptron())
-    assert [n for n, _ in net.named_parameters()] == ["hidden.weight", "hidden.bias", "out.weight", "out.bias"]
+    assert [n for n, _ in net.named_parameters()] == [
+        "hidden.weight",
+        "hidden.bias",
+        "out.weight",
+        "out.bias",
+    ]
     assert net.input_names == ["x"]
     assert net.output_names == ["y"]
     assert not net.training
@@ -54,7 +61,11 @@ def test_names_follow_the_file() -> None:
 
 def test_summary_reads_like_a_network_of_ours() -> None:
     text = str(load(perceptron()).summary(et.ones((5, 3))))
-    assert [line.split()[:2] for line in text.splitlines()[2:5]] == [["hidden", "Gemm"], ["act", "Relu"], ["out", "Gemm"]]
+    assert [line.split()[:2] for line in text.splitlines()[2:5]] == [
+        ["hidden", "Gemm"],
+        ["act", "Relu"],
+        ["out", "Gemm"],
+    ]
     assert "(5, 8)" in text
     assert "50 parameters" in text
 
@@ -143,11 +154,19 @@ class TestRefusals:
 
 def test_functions_of_the_model_are_called() -> None:
     double = helper.make_function(
-        "mine", "Double", ["v"], ["w"], [helper.make_node("Add", ["v", "v"], ["w"])], [helper.make_opsetid("", 20)]
+        "mine",
+        "Double",
+        ["v"],
+        ["w"],
+        [helper.make_node("Add", ["v", "v"], ["w"])],
+        [helper.make_opsetid("", 20)],
     )
     node = helper.make_node("Double", ["x"], ["y"], domain="mine")
     graph = helper.make_graph(
-        [node], "g", [helper.make_tensor_value_info("x", FLOAT, [2])], [helper.make_tensor_value_info("y", FLOAT, [2])]
+        [node],
+        "g",
+        [helper.make_tensor_value_info("x", FLOAT, [2])],
+        [helper.make_tensor_value_info("y", FLOAT, [2])],
     )
     imports = [helper.make_opsetid("", 20), helper.make_opsetid("mine", 1)]
     model = helper.make_model(graph, functions=[double], opset_imports=imports)
@@ -177,6 +196,8 @@ def test_gradients_flow_through_a_loop() -> None:
 
 def test_weights_in_another_file(tmp_path: Path) -> None:
     model = perceptron()
-    onnx.save_model(model, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    onnx.save_model(
+        model, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0
+    )
     x = et.random.normal(0, (2, 3))
     assert load(tmp_path / "m.onnx")(x).tolist() == load(perceptron())(x).tolist()

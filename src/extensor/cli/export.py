@@ -23,9 +23,15 @@ __all__ = ["command"]
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option(
-    "--to", "target", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The file to write."
+    "--to",
+    "target",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The file to write.",
 )
-@click.option("--opset", type=click.IntRange(17, 23), default=None, help="Version of the operator set.  [default: 20]")
+@click.option(
+    "--opset", type=click.IntRange(17, 23), default=None, help="Version of the operator set.  [default: 20]"
+)
 def command(run: Path, target: Path, opset: int | None) -> None:
     """Write the best weights of RUN, a folder made by extensor train, to an ONNX file.
 

@@ -20,7 +20,9 @@ __all__ = ["command"]
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--size", default=2, show_default=True, help="The length of free axes in the sample run.")
-@click.option("--source", is_flag=True, help="Print the network as Python over public functions, and nothing else.")
+@click.option(
+    "--source", is_flag=True, help="Print the network as Python over public functions, and nothing else."
+)
 def command(file: Path, size: int, source: bool) -> None:
     """Show what an ONNX FILE holds, run it on random numbers, and check it.
 
@@ -76,14 +78,18 @@ def _show(net: Any, inputs: list[Any]) -> None:
         table.add_column(title)
     for kind, names, values in (("input", net.input_names, inputs), ("output", net.output_names, outputs)):
         for name, value in zip(names, values):
-            table.add_row(kind, name, str(getattr(value, "dtype", "list")), str(getattr(value, "shape", len(value))))
+            table.add_row(
+                kind, name, str(getattr(value, "dtype", "list")), str(getattr(value, "shape", len(value)))
+            )
     console.print(table)
     counts = Counter(type(module).__name__ for _, module in net.named_children())
     shown = ", ".join(f"{n} {name}" for name, n in counts.most_common())
     trained = sum(p.size for p in net.parameters())
     console.print(f"\n{sum(counts.values())} nodes: {shown}\n{trained:,} parameters", highlight=False)
     for key, value in net.metadata.items():
-        console.print(f"{key}: {value if len(value) <= 200 else value[:197] + '...'}", highlight=False, markup=False)
+        console.print(
+            f"{key}: {value if len(value) <= 200 else value[:197] + '...'}", highlight=False, markup=False
+        )
 
 
 def _compare(net: Any, file: Path, inputs: list[Any]) -> None:
@@ -108,7 +114,9 @@ def _check_gradient(net: Any, inputs: list[Any]) -> None:
     wide = [asarray(x.numpy().astype(np.float64)) if x.dtype.kind == "f" else x for x in inputs]
     rng = np.random.default_rng(1)
     before = [p.numpy() for p in parameters]
-    steps = [rng.normal(size=p.shape) * max(float(np.abs(a).mean()), 1e-3) for p, a in zip(parameters, before)]
+    steps = [
+        rng.normal(size=p.shape) * max(float(np.abs(a).mean()), 1e-3) for p, a in zip(parameters, before)
+    ]
     weights: list[np.ndarray] = []
 
     def loss() -> ExTensor | None:
@@ -136,6 +144,8 @@ def _check_gradient(net: Any, inputs: list[Any]) -> None:
         ends.append(0.0 if end is None else float(end.item()))
     difference = (ends[0] - ends[1]) / (2 * width)
     off = abs(slope - difference) / max(abs(slope), abs(difference), 1e-12)
-    click.echo(f"gradient along a random direction: {slope:.6g}, by differences {difference:.6g} ({off:.1g} apart)")
+    click.echo(
+        f"gradient along a random direction: {slope:.6g}, by differences {difference:.6g} ({off:.1g} apart)"
+    )
     if off > 1e-3:
         raise ValueError("the gradient of the network is wrong, or it is not smooth here")

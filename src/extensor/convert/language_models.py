@@ -44,12 +44,16 @@ def load_gpt(folder: Any) -> GPT:
     config = _json(place / "config.json")
     kind = config.get("model_type")
     if kind not in _KINDS:
-        raise NotImplementedError(f"[load_gpt] the model_type {kind!r} is not supported; known are {', '.join(_KINDS)}")
+        raise NotImplementedError(
+            f"[load_gpt] the model_type {kind!r} is not supported; known are {', '.join(_KINDS)}"
+        )
     weights = _weights(place)
     try:
         model, state = _KINDS[kind](_Config(config), weights)
     except (KeyError, TypeError) as error:
-        raise DamagedFileError(f"[load_gpt] {place / 'config.json'} does not describe a model: {error}") from None
+        raise DamagedFileError(
+            f"[load_gpt] {place / 'config.json'} does not describe a model: {error}"
+        ) from None
     model.load_state_dict(state)
     return model.eval()
 
@@ -180,7 +184,12 @@ _LLAMA_NAMES = {
     "model.norm.weight": "ln_f.weight",
     "lm_head.weight": "lm_head.weight",
 }
-_LLAMA_LAYER = {"input_layernorm": "ln_1", "post_attention_layernorm": "ln_2", "self_attn": "attn", "mlp": "mlp"}
+_LLAMA_LAYER = {
+    "input_layernorm": "ln_1",
+    "post_attention_layernorm": "ln_2",
+    "self_attn": "attn",
+    "mlp": "mlp",
+}
 
 
 def _llama(config: _Config, weights: dict[str, np.ndarray]) -> tuple[GPT, dict[str, np.ndarray]]:
@@ -189,7 +198,11 @@ def _llama(config: _Config, weights: dict[str, np.ndarray]) -> tuple[GPT, dict[s
     positions = config.number("max_position_embeddings", otherwise=2048)
     config.must_be("hidden_act", "silu")
     window = config.values.get("sliding_window")
-    if window is not None and window < positions and config.values.get("use_sliding_window", kind == "mistral"):
+    if (
+        window is not None
+        and window < positions
+        and config.values.get("use_sliding_window", kind == "mistral")
+    ):
         raise NotImplementedError(f"[load_gpt] the option sliding_window = {window!r} is not supported")
     rope = config.values.get("rope_parameters") or config.values.get("rope_scaling") or {}
     theta = rope.get("rope_theta", config.values.get("rope_theta", 10000.0))

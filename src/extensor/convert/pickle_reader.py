@@ -28,7 +28,7 @@ class Storage(NamedTuple):
 
     dtype: np.dtype[Any]
     key: str
-    count: int
+    size: int
 
 
 class TensorRecord(NamedTuple):
@@ -125,10 +125,32 @@ _PUSH = {
     "NONE": None, "NEWTRUE": True, "NEWFALSE": False,
 }  # fmt: skip
 _LITERALS = frozenset(
-    "BININT BININT1 BININT2 LONG1 LONG4 BINFLOAT BINUNICODE SHORT_BINUNICODE BINUNICODE8 BINBYTES SHORT_BINBYTES BINSTRING "
-    "SHORT_BINSTRING INT LONG FLOAT UNICODE".split()
+    [
+        "BININT",
+        "BININT1",
+        "BININT2",
+        "LONG1",
+        "LONG4",
+        "BINFLOAT",
+        "BINUNICODE",
+        "SHORT_BINUNICODE",
+        "BINUNICODE8",
+        "BINBYTES",
+        "SHORT_BINBYTES",
+        "BINSTRING",
+        "SHORT_BINSTRING",
+        "INT",
+        "LONG",
+        "FLOAT",
+        "UNICODE",
+    ]
 )
-_EMPTY: dict[str, Callable[[], Any]] = {"EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple, "EMPTY_SET": list}
+_EMPTY: dict[str, Callable[[], Any]] = {
+    "EMPTY_DICT": dict,
+    "EMPTY_LIST": list,
+    "EMPTY_TUPLE": tuple,
+    "EMPTY_SET": list,
+}
 _SKIP = frozenset({"PROTO", "FRAME"})
 
 
@@ -138,7 +160,15 @@ def read_pickle(data: bytes) -> Any:
         return _Machine().run(data)
     except PickleError:
         raise
-    except (ValueError, IndexError, KeyError, TypeError, RecursionError, OverflowError, UnicodeError) as error:
+    except (
+        ValueError,
+        IndexError,
+        KeyError,
+        TypeError,
+        RecursionError,
+        OverflowError,
+        UnicodeError,
+    ) as error:
         raise PickleError(f"the pickle is damaged: {error}") from None
 
 
@@ -255,7 +285,9 @@ class _Machine:
     def op_global(self, name: str) -> None:
         if name not in _GLOBALS:
             shown = ".".join(name.split(" ", 1))
-            raise PickleError(f"it wants {shown}, which is no part of a state dict; save model.state_dict() instead")
+            raise PickleError(
+                f"it wants {shown}, which is no part of a state dict; save model.state_dict() instead"
+            )
         self.stack.append(_GLOBALS[name])
 
     def op_stack_global(self, _: Any) -> None:
@@ -276,7 +308,12 @@ class _Machine:
     def op_binpersid(self, _: Any) -> None:
         """A storage: ("storage", class, name, device, count)."""
         found = self.pop()
-        if not isinstance(found, tuple) or len(found) != 5 or found[0] != "storage" or not isinstance(found[1], _Kind):
+        if (
+            not isinstance(found, tuple)
+            or len(found) != 5
+            or found[0] != "storage"
+            or not isinstance(found[1], _Kind)
+        ):
             raise PickleError(f"it refers to something that is no storage: {found!r}"[:200])
         if found[1].dtype is None or not isinstance(found[2], str):
             raise PickleError("a storage has no dtype or no name")

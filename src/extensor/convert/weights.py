@@ -70,11 +70,16 @@ def _read_torch(path: Path) -> dict[str, np.ndarray]:
         with zipfile.ZipFile(path) as archive:
             found = _Archive(archive, os.path.getsize(path))
             return found.tensors(read_pickle(found.pickle()))
-    except (PickleError, zipfile.BadZipFile, zlib.error, EOFError, struct.error, NotImplementedError, RuntimeError) as error:
+    except (
+        PickleError,
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        struct.error,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:
         raise damaged(error) from None
-
-
-
 
 
 class _Archive:
@@ -92,7 +97,7 @@ class _Archive:
         self.folder = pickles[0].removesuffix("data.pkl")
         if f"{self.folder}constants.pkl" in self.entries:
             raise PickleError("it is a TorchScript archive, not a state dict")
-        self.order = "<"
+        self.order: Any = "<"
         if f"{self.folder}byteorder" in self.entries and self._bytes(f"{self.folder}byteorder", 16) == b"big":
             self.order = ">"
         self.storages: dict[str, np.ndarray] = {}
@@ -119,13 +124,15 @@ class _Archive:
                 raise PickleError(f"a storage is called {storage.key!r}"[:100])
             dtype = storage.dtype.newbyteorder(self.order) if storage.dtype.itemsize > 1 else storage.dtype
             data = self._bytes(f"{self.folder}data/{storage.key}", self.size)
-            if len(data) != storage.count * dtype.itemsize:
-                raise PickleError(f"the storage {storage.key} has {len(data)} bytes for {storage.count} numbers")
+            if len(data) != storage.size * dtype.itemsize:
+                raise PickleError(
+                    f"the storage {storage.key} has {len(data)} bytes for {storage.size} numbers"
+                )
             if dtype == np.bool_ and data and max(data) > 1:
                 raise PickleError(f"the storage {storage.key} holds bytes that are neither true nor false")
             self.storages[storage.key] = np.frombuffer(data, dtype).astype(storage.dtype, copy=False)
         found = self.storages[storage.key]
-        if found.dtype != storage.dtype or found.size != storage.count:
+        if found.dtype != storage.dtype or found.size != storage.size:
             raise PickleError(f"the storage {storage.key} is described in two ways")
         return found
 
@@ -137,7 +144,9 @@ class _Archive:
             return np.zeros(record.shape if max(record.shape, default=0) < 1 << 48 else (0,), numbers.dtype)
         last = record.offset + sum((n - 1) * s for n, s in zip(record.shape, record.strides))
         if last >= numbers.size or count > max(numbers.size, 1 << 20):
-            raise PickleError(f"a tensor of shape {record.shape} does not fit into its storage of {numbers.size}")
+            raise PickleError(
+                f"a tensor of shape {record.shape} does not fit into its storage of {numbers.size}"
+            )
         steps = [s * numbers.itemsize for s in record.strides]
         view = np.lib.stride_tricks.as_strided(numbers[record.offset :], record.shape, steps, writeable=False)
         return np.ascontiguousarray(view).reshape(record.shape)

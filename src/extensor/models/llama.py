@@ -52,7 +52,14 @@ class RotaryAttention(nn.Module):
     """Causal attention between turned queries and keys; several heads of queries share one of keys and values."""
 
     def __init__(
-        self, n_embd: int, n_head: int, n_kv_head: int, head_dim: int, bias: bool, out_bias: bool, rng: np.random.Generator
+        self,
+        n_embd: int,
+        n_head: int,
+        n_kv_head: int,
+        head_dim: int,
+        bias: bool,
+        out_bias: bool,
+        rng: np.random.Generator,
     ) -> None:
         self.n_head, self.n_kv_head, self.head_dim = n_head, n_kv_head, head_dim
         self.q_proj = nn.Linear(n_embd, n_head * head_dim, bias, rng=rng)
@@ -160,7 +167,7 @@ class Llama(GPT):
                 for _ in range(n_layer)
             ]
         )
-        self.ln_f = nn.RMSNorm(n_embd, eps)
+        self.ln_f: Any = nn.RMSNorm(n_embd, eps)
         self.lm_head = nn.Linear(n_embd, vocab_size, bias=False, rng=source)
         if tied:
             self.lm_head.weight = self.wte.weight

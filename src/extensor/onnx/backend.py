@@ -57,7 +57,9 @@ class Backend(_Base):
         return cls.prepare(model, device).run(inputs)
 
     @classmethod
-    def run_node(cls, node: Any, inputs: Any, device: str = "CPU", outputs_info: Any = None, **kwargs: Any) -> Any:
+    def run_node(
+        cls, node: Any, inputs: Any, device: str = "CPU", outputs_info: Any = None, **kwargs: Any
+    ) -> Any:
         """The outputs of a single node."""
         opset = kwargs.get("opset_version", 21)
         names = [name for name in node.input if name]
@@ -70,4 +72,4 @@ class Backend(_Base):
     @classmethod
     def supports_device(cls, device: str) -> bool:
         """The CPU, and nothing else."""
-        return bool(device.split(":")[0] == "CPU" and DeviceType.CPU is not None)
+        return bool(device.split(":", maxsplit=1)[0] == "CPU" and DeviceType.CPU is not None)

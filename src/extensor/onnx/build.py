@@ -55,7 +55,9 @@ class _Builder:
 
     # Graphs
 
-    def graph(self, proto: Any, outer: frozenset[str], opsets: dict[str, int], stack: tuple[Any, ...]) -> Graph:
+    def graph(
+        self, proto: Any, outer: frozenset[str], opsets: dict[str, int], stack: tuple[Any, ...]
+    ) -> Graph:
         """A GraphProto; ``outer`` are the names of the graphs around it."""
         tensors: dict[str, Any] = {}
         for tensor in proto.initializer:
@@ -89,9 +91,7 @@ class _Builder:
         """The body of a function, for one call with these attributes."""
         given = {a.name: a for a in proto.attribute_proto} | attributes
         known = set(proto.input)
-        nodes = self.nodes(
-            proto.node, known, frozenset(), _opsets(proto.opset_import), (*stack, key), given
-        )
+        nodes = self.nodes(proto.node, known, frozenset(), _opsets(proto.opset_import), (*stack, key), given)
         _check_outputs(list(proto.output), known)
         inputs = [onnx.ValueInfoProto(name=name) for name in proto.input]
         return _placed(Graph(proto.name, inputs, list(proto.output)), nodes, {})
@@ -110,7 +110,11 @@ class _Builder:
             label = _label(proto, i)
             for name in proto.input:
                 if name and name not in known and name not in outer:
-                    why = "its node comes later or they form a circle" if name in later else "nothing computes it"
+                    why = (
+                        "its node comes later or they form a circle"
+                        if name in later
+                        else "nothing computes it"
+                    )
                     raise DamagedFileError(f"[load] {label} needs {name!r}, but {why}")
             node = self.node(proto, label, frozenset(known | outer), opsets, stack, given)
             for name in proto.output:
@@ -129,7 +133,7 @@ class _Builder:
     ) -> Node | None:  # fmt: skip
         """One node, or None where it was entered among the problems."""
         domain = "" if proto.domain == "ai.onnx" else proto.domain
-        attributes = {a.name: a for a in map(lambda a: _resolved(a, given), proto.attribute) if a is not None}
+        attributes = {a.name: a for a in (_resolved(a, given) for a in proto.attribute) if a is not None}
         key = (proto.domain, proto.op_type, proto.overload)
         if key in self.functions:
             if key in stack:
@@ -137,10 +141,14 @@ class _Builder:
             body = self.function(self.functions[key], attributes, stack, key)
             return Call(proto.op_type, label, list(proto.input), list(proto.output), body)
         if domain not in opsets:
-            raise DamagedFileError(f"[load] {label}: the model imports no operator set for {domain or 'ai.onnx'!r}")
+            raise DamagedFileError(
+                f"[load] {label}: the model imports no operator set for {domain or 'ai.onnx'!r}"
+            )
         entry = find(domain, proto.op_type, opsets[domain])
         if entry is None:
-            self.problems.append(f"{label} is not supported (operator set {domain or 'ai.onnx'} {opsets[domain]})")
+            self.problems.append(
+                f"{label} is not supported (operator set {domain or 'ai.onnx'} {opsets[domain]})"
+            )
             return None
         problem = entry.problem(len(proto.input), set(attributes))
         if problem:

@@ -57,7 +57,9 @@ def merge(values: Sequence[Any], symbols: Sequence[Symbol], where: str) -> Any:
     if isinstance(first, dict):
         return {k: merge([v[k] for v in values], symbols, where) for k in first}
     if isinstance(first, slice):
-        return slice(*(merge([getattr(v, n) for v in values], symbols, where) for n in ("start", "stop", "step")))
+        return slice(
+            *(merge([getattr(v, n) for v in values], symbols, where) for n in ("start", "stop", "step"))
+        )
     if isinstance(first, int) and not isinstance(first, bool):
         return first if all(v == first for v in values) else _fitted(values, symbols)
     same = all(v is first or v == first or (v != v and first != first) for v in values)

@@ -35,7 +35,11 @@ def exports(*names: str) -> Callable[[F], F]:
 
 def _rule(length: int) -> tuple[Any, ...]:
     """What two lengths must share to be the same at every size."""
-    return (length.symbols, length.factor, length.offset) if isinstance(length, Dim) and length.symbols else (length, type(length))
+    return (
+        (length.symbols, length.factor, length.offset)
+        if isinstance(length, Dim) and length.symbols
+        else (length, type(length))
+    )
 
 
 class Value:
@@ -70,7 +74,9 @@ class Emitter:
         self._constants: dict[tuple[Any, ...], str] = {}
         self._symbols: dict[str, str] = {}
         self._reshaped: dict[tuple[Any, ...], str] = {}
-        self._reshapes: dict[str, tuple[str, tuple[int, ...]]] = {}  # result -> what was reshaped, and its shape
+        self._reshapes: dict[
+            str, tuple[str, tuple[int, ...]]
+        ] = {}  # result -> what was reshaped, and its shape
 
     @property
     def out(self) -> Value:
@@ -89,7 +95,9 @@ class Emitter:
             trimmed.pop()
         names = [self.fresh(self.call or operator.lower()) for _ in range(results)]
         given = {k: v for k, v in attributes.items() if v is not None}
-        self.nodes.append(onnx.helper.make_node(operator, trimmed, names, name=self.fresh(operator.lower()), **given))
+        self.nodes.append(
+            onnx.helper.make_node(operator, trimmed, names, name=self.fresh(operator.lower()), **given)
+        )
         return names[0] if results == 1 else tuple(names)
 
     def constant(self, value: Any, dtype: Any = None) -> str:
@@ -108,7 +116,9 @@ class Emitter:
             return ""
         if isinstance(value, Value):
             if value.last_only:
-                raise NotImplementedError("[export] ONNX gives only the last cell state of an LSTM; use cells[-1:]")
+                raise NotImplementedError(
+                    "[export] ONNX gives only the last cell state of an LSTM; use cells[-1:]"
+                )
             if dtype is None or value.dtype == dtype:
                 return value.name
             return self.cast(value.name, dtype)
@@ -216,8 +226,12 @@ class Emitter:
             count = value.shape[0]
             end = count
             if (start, step) != (0, 1):
-                raise ValueError("[export] a range that does not count 0, 1, 2, ... follows the sizes of the inputs")
-            name = self.node("Range", self.constant(0, np.int64), self.scalar(end), self.constant(1, np.int64))
+                raise ValueError(
+                    "[export] a range that does not count 0, 1, 2, ... follows the sizes of the inputs"
+                )
+            name = self.node(
+                "Range", self.constant(0, np.int64), self.scalar(end), self.constant(1, np.int64)
+            )
             return str(name) if wanted == np.int64 else self.cast(name, wanted)
         filled = {a.reshape(-1)[0].item() for a in value.arrays if a.size}
         if len(filled) == 1 and all((a == next(iter(filled))).all() for a in value.arrays):

@@ -25,7 +25,14 @@ __all__ = ["DEFAULT_OPSET", "Exported", "export"]
 
 DEFAULT_OPSET = 20
 OPSETS = range(17, 24)
-_FOLDED = {"concatenate", "expand_dims", "index", "reshape", "split", "squeeze"}  # of weights alone: the result is stored
+_FOLDED = {
+    "concatenate",
+    "expand_dims",
+    "index",
+    "reshape",
+    "split",
+    "squeeze",
+}  # of weights alone: the result is stored
 _INSIDE = 1 << 30  # bytes of weights that stay inside the file; protobuf ends at 2 GB
 
 
@@ -46,7 +53,9 @@ class Exported(NamedTuple):
     difference: float | None
 
     def __str__(self) -> str:
-        text = f"{self.path}: operator set {self.opset}, {', '.join(self.inputs)} -> {', '.join(self.outputs)}"
+        text = (
+            f"{self.path}: operator set {self.opset}, {', '.join(self.inputs)} -> {', '.join(self.outputs)}"
+        )
         if self.difference is None:
             return f"{text}; install onnxruntime to compare"
         return f"{text}; largest difference to ONNX Runtime {self.difference:.2g}"
@@ -116,7 +125,9 @@ def _input_names(function: Any, count: int) -> list[str]:
 # Runs at several sizes
 
 
-def _symbols(names: list[str], inputs: list[ExTensor], dynamic_axes: Any) -> list[tuple[str, list[tuple[int, int]]]]:
+def _symbols(
+    names: list[str], inputs: list[ExTensor], dynamic_axes: Any
+) -> list[tuple[str, list[tuple[int, int]]]]:
     """Free lengths by name, each with the (input, axis) places it stands at."""
     if dynamic_axes is False:
         return []
@@ -150,7 +161,12 @@ def _resized(inputs: list[ExTensor], places: list[tuple[int, int]], size: int) -
 
 
 def _written(
-    function: Any, inputs: list[ExTensor], names: list[str], dynamic_axes: Any, opset: int, metadata: Mapping[str, str]
+    function: Any,
+    inputs: list[ExTensor],
+    names: list[str],
+    dynamic_axes: Any,
+    opset: int,
+    metadata: Mapping[str, str],
 ) -> tuple[Any, Any]:
     first = trace(function, inputs, names, DECOMPOSITIONS)
     others, symbols = [], []
@@ -177,7 +193,12 @@ def _written(
 
 
 def _another_size(
-    function: Any, inputs: list[ExTensor], names: list[str], name: str, places: list[tuple[int, int]], size: int
+    function: Any,
+    inputs: list[ExTensor],
+    names: list[str],
+    name: str,
+    places: list[tuple[int, int]],
+    size: int,
 ) -> tuple[int, Trace]:
     """A run with another length, whichever the model accepts."""
     problem: Exception | None = None
@@ -249,12 +270,17 @@ class _Graph:
         return needed
 
     def _info(self, name: str, shape: tuple[int, ...], dtype: Any) -> Any:
-        dims = []
+        dims: list[Any] = []
         for n in shape:
-            plain = isinstance(n, Dim) and n.symbols is not None and len(n.symbols) == 1
-            whole = plain and n.factor == 1 and n.offset == 0  # type: ignore[union-attr,attr-defined]
-            dims.append(n.symbols[0].name if whole else None if isinstance(n, Dim) else int(n))  # type: ignore[union-attr,attr-defined,index]
-        return onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), dims)
+            if not isinstance(n, Dim):
+                dims.append(int(n))
+            elif n.symbols is not None and len(n.symbols) == 1 and (n.factor, n.offset) == (1, 0):
+                dims.append(n.symbols[0].name)
+            else:
+                dims.append(None)
+        return onnx.helper.make_tensor_value_info(
+            name, onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), dims
+        )
 
     def _bind(self, tensor: Any, value: Value) -> None:
         key = array_key(tensor)
@@ -361,7 +387,12 @@ def _tidied(nodes: list[Any], outputs: set[str], inputs: set[str]) -> list[Any]:
     kept = []
     for node in nodes:
         source = node.input[0] if node.input else ""
-        if node.op_type == "Identity" and node.output[0] in outputs and source in makers and uses[source] == 1:
+        if (
+            node.op_type == "Identity"
+            and node.output[0] in outputs
+            and source in makers
+            and uses[source] == 1
+        ):
             maker = makers[source]
             maker.output[list(maker.output).index(source)] = node.output[0]
         else:
@@ -381,7 +412,11 @@ def _save(model: Any, path: Path) -> None:
     size = sum(len(tensor.raw_data) for tensor in model.graph.initializer)
     if size > _INSIDE:
         onnx.save_model(
-            model, str(path), save_as_external_data=True, all_tensors_to_one_file=True, location=f"{path.name}.data"
+            model,
+            str(path),
+            save_as_external_data=True,
+            all_tensors_to_one_file=True,
+            location=f"{path.name}.data",
         )
         onnx.checker.check_model(str(path), full_check=True)
         return

@@ -47,7 +47,7 @@ class Node(Module):
         """Compute; the results enter ``values``."""
         inputs = [values[name] if name else None for name in self.inputs]
         results = self(*inputs, **self.closures(values))
-        if not isinstance(results, (list, tuple)) or len(self.outputs) == 1 and isinstance(results, list):
+        if not isinstance(results, (list, tuple)) or (len(self.outputs) == 1 and isinstance(results, list)):
             results = (results,)
         if len(results) < len([name for name in self.outputs if name]):
             raise ValueError(f"[load] {self.label} has {len(results)} results for {len(self.outputs)} names")

@@ -157,13 +157,15 @@ def _decoded(tensor: Any, damaged: Callable[[str], Exception]) -> np.ndarray:
     except Exception as error:  # whatever the package stumbles over
         raise damaged(f"cannot be read: {error}") from None
     if found.dtype == object:
-        return np.array([v.decode() if isinstance(v, bytes) else v for v in found.reshape(-1)], object).reshape(
-            found.shape
-        )
+        return np.array(
+            [v.decode() if isinstance(v, bytes) else v for v in found.reshape(-1)], object
+        ).reshape(found.shape)
     return found
 
 
-def _external_bytes(tensor: Any, size: int, folder: Path | None, damaged: Callable[[str], Exception]) -> bytes:
+def _external_bytes(
+    tensor: Any, size: int, folder: Path | None, damaged: Callable[[str], Exception]
+) -> bytes:
     """``size`` bytes of a file beside the model: no other folder, no link out of it, no device."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
@@ -202,7 +204,9 @@ def read_sparse(tensor: Any, folder: Path | None) -> np.ndarray:
     try:
         if indices.ndim == 2:
             indices = np.ravel_multi_index(tuple(indices.T), shape)
-        if indices.size != values.size or (indices.size and not 0 <= indices.min() <= indices.max() < found.size):
+        if indices.size != values.size or (
+            indices.size and not 0 <= indices.min() <= indices.max() < found.size
+        ):
             raise ValueError("indices outside")
         found.reshape(-1)[indices] = values
     except (ValueError, IndexError) as error:

@@ -69,15 +69,13 @@ def opaque(function: F) -> F:
     def call(*args: Any, **kwargs: Any) -> Any:
         observer = get_observer()
         if observer is not None and hasattr(getattr(observer, "__self__", None), "sees_opaque"):
-            return observer(function, args, kwargs)  # type: ignore[arg-type]
+            return observer(function, args, kwargs)
         return function(*args, **kwargs)
 
     return call  # type: ignore[return-value]
 
 
-def operator(
-    name: str, *, since: int = 1, domain: str = "", fixed: tuple[str, ...] = ()
-) -> Callable[[F], F]:
+def operator(name: str, *, since: int = 1, domain: str = "", fixed: tuple[str, ...] = ()) -> Callable[[F], F]:
     """Enter a function into the table; what it is otherwise, it stays."""
 
     def enter(function: F) -> F:

@@ -63,19 +63,19 @@ class Trace:
             self.kept.append(value)
             self.known.setdefault(key, (kind, name))
 
-    def call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The observer: run the call, remember it. What has a decomposition is called as that instead."""
-        if function.__name__ in self._decompositions:
-            found = self._decompositions[function.__name__](*args, **kwargs)
+        if op.__name__ in self._decompositions:
+            found = self._decompositions[op.__name__](*args, **kwargs)
             if found is not NotImplemented:
                 return found
         before = exchange_observer(None)
         try:
-            result = function(*args, **kwargs)
+            result = op(*args, **kwargs)
         finally:
             exchange_observer(before)
         result = self._own(args, kwargs, result)
-        self.steps.append(Step(function, args, kwargs, result))
+        self.steps.append(Step(op, args, kwargs, result))
         self.kept.append((args, kwargs, result))
         return result
 

@@ -105,7 +105,13 @@ class _Writer:
             value = tuple(value)
         if isinstance(value, (list, tuple)):
             inner = ", ".join(map(self.expression, value))
-            return f"[{inner}]" if isinstance(value, list) else f"({inner},)" if len(value) == 1 else f"({inner})"
+            return (
+                f"[{inner}]"
+                if isinstance(value, list)
+                else f"({inner},)"
+                if len(value) == 1
+                else f"({inner})"
+            )
         if isinstance(value, slice):
             return f"slice({', '.join(map(self.expression, (value.start, value.stop, value.step)))})"
         if value is Ellipsis:

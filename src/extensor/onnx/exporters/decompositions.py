@@ -174,7 +174,13 @@ def adaptive_avg_pool2d(x: Any, output_size: Any) -> Any:
         cells = []
         for j in range(columns):
             left, right = j * width // columns, -(-(j + 1) * width // columns)
-            cells.append(et.mean(et.index(x, (slice(None), slice(None), slice(top, bottom), slice(left, right))), (2, 3), True))
+            cells.append(
+                et.mean(
+                    et.index(x, (slice(None), slice(None), slice(top, bottom), slice(left, right))),
+                    (2, 3),
+                    True,
+                )
+            )
         lines.append(et.concatenate(cells, 3))
     return et.concatenate(lines, 2)
 

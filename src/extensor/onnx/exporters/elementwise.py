@@ -172,7 +172,9 @@ def gelu(e: Emitter, x: Any, approximate: bool = False) -> str:
         return str(e.node("Gelu", e.use(x), approximate="tanh" if approximate else None))
     name, half, one = e.use(x), e.constant(0.5, e.out.dtype), e.constant(1.0, e.out.dtype)
     if approximate:
-        cube = e.node("Mul", e.node("Mul", name, name), e.node("Mul", name, e.constant(0.044715, e.out.dtype)))
+        cube = e.node(
+            "Mul", e.node("Mul", name, name), e.node("Mul", name, e.constant(0.044715, e.out.dtype))
+        )
         inner = e.node("Mul", e.node("Add", name, cube), e.constant(np.sqrt(2 / np.pi), e.out.dtype))
         bell = e.node("Tanh", inner)
     else:

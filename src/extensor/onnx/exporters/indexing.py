@@ -81,11 +81,17 @@ def _is_number(part: Any) -> bool:
 
 
 def _is_mask(part: Any) -> bool:
-    return bool(np.asarray(part).dtype == np.bool_) if not isinstance(part, Value) else bool(part.dtype == np.bool_)
+    return (
+        bool(np.asarray(part).dtype == np.bool_)
+        if not isinstance(part, Value)
+        else bool(part.dtype == np.bool_)
+    )
 
 
 def _plain(part: Any) -> Any:
-    return part.numpy() if isinstance(part, ExTensor) else np.asarray(part) if isinstance(part, list) else part
+    return (
+        part.numpy() if isinstance(part, ExTensor) else np.asarray(part) if isinstance(part, list) else part
+    )
 
 
 def _last_state(e: Emitter, x: Value, parts: list[Any]) -> str:
@@ -103,7 +109,10 @@ def _last_state(e: Emitter, x: Value, parts: list[Any]) -> str:
 
 def _sliced(e: Emitter, name: str, parts: list[Any], x: Value) -> str:
     """What slices and numbers choose; a number leaves an axis of length 1."""
-    starts, ends, axes, steps = [], [], [], []
+    starts: list[int] = []
+    ends: list[int] = []
+    axes: list[int] = []
+    steps: list[int] = []
     for axis, part in enumerate(parts):
         if _is_number(part):
             bounds = (part, part + 1 if int(part) != -1 else _END.max, 1)
@@ -120,14 +129,23 @@ def _sliced(e: Emitter, name: str, parts: list[Any], x: Value) -> str:
     if not axes:
         return name
     return str(
-        e.node("Slice", name, e.ints(starts), e.ints(ends), e.constant(axes, np.int64), e.constant(steps, np.int64))
+        e.node(
+            "Slice",
+            name,
+            e.ints(starts),
+            e.ints(ends),
+            e.constant(axes, np.int64),
+            e.constant(steps, np.int64),
+        )
     )
 
 
 def _positions(x: Value, key: Any) -> np.ndarray:
     """The flat positions that a key chooses; only where neither depends on the run."""
     if any(isinstance(n, Dim) for n in x.shape) or any(isinstance(p, Value) for p in _whole_key(key, x.ndim)):
-        raise ValueError("[export] this kind of indexing needs fixed shapes and constant indices; pass dynamic_axes=False")
+        raise ValueError(
+            "[export] this kind of indexing needs fixed shapes and constant indices; pass dynamic_axes=False"
+        )
     plain = tuple(map(_plain, key)) if isinstance(key, tuple) else _plain(key)
     return np.arange(int(np.prod(x.shape))).reshape(x.shape)[plain]
 

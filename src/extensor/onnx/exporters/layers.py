@@ -104,10 +104,14 @@ def batch_norm(
 ) -> Any:  # fmt: skip
     """BatchNormalization with the running statistics."""
     if training or running_mean is None or running_var is None:
-        raise NotImplementedError("[export] batch_norm with the statistics of the batch is not exported; call eval()")
+        raise NotImplementedError(
+            "[export] batch_norm with the statistics of the batch is not exported; call eval()"
+        )
     scale, shift = _weights(e, weight, bias, (x.shape[1],), x.dtype)
     mean, var = e.use(running_mean), e.use(running_var)
-    found = e.node("BatchNormalization", e.use(x), scale, shift, mean, var, epsilon=eps, momentum=1 - momentum)
+    found = e.node(
+        "BatchNormalization", e.use(x), scale, shift, mean, var, epsilon=eps, momentum=1 - momentum
+    )
     return found, mean, var
 
 
@@ -118,7 +122,9 @@ def layer_norm(
     """LayerNormalization."""
     shape = _pair(normalized_shape, 1)
     scale = e.use(weight, x.dtype) if weight is not None else e.constant(np.ones(shape), x.dtype)
-    return str(e.node("LayerNormalization", e.use(x), scale, e.use(bias, x.dtype), axis=-len(shape), epsilon=eps))
+    return str(
+        e.node("LayerNormalization", e.use(x), scale, e.use(bias, x.dtype), axis=-len(shape), epsilon=eps)
+    )
 
 
 @exports("instance_norm")
@@ -150,7 +156,11 @@ def rms_norm(e: Emitter, x: Value, normalized_shape: Any, weight: Any = None, ep
     count = len(_pair(normalized_shape, 1))
     name = e.use(x)
     if e.opset >= 23:
-        scale = e.use(weight, x.dtype) if weight is not None else e.constant(np.ones(_pair(normalized_shape, 1)), x.dtype)
+        scale = (
+            e.use(weight, x.dtype)
+            if weight is not None
+            else e.constant(np.ones(_pair(normalized_shape, 1)), x.dtype)
+        )
         return str(e.node("RMSNormalization", name, scale, axis=-count, epsilon=eps))
     axes = list(range(-count, 0))
     squares = e.node("Mul", name, name)
@@ -168,7 +178,13 @@ def rms_norm(e: Emitter, x: Value, normalized_shape: Any, weight: Any = None, ep
 
 @exports("scaled_dot_product_attention")
 def attention(
-    e: Emitter, q: Value, k: Value, v: Value, mask: Any = None, causal: bool = False, scale: float | None = None
+    e: Emitter,
+    q: Value,
+    k: Value,
+    v: Value,
+    mask: Any = None,
+    causal: bool = False,
+    scale: float | None = None,
 ) -> str:
     """MatMul, mask, Softmax, MatMul; a query that may see nothing gives 0."""
     factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
@@ -178,13 +194,18 @@ def attention(
     hidden = e.constant(-np.inf, q.dtype)
     if causal:
         rows, columns = (
-            e.node("Range", e.constant(0, np.int64), e.scalar(n), e.constant(1, np.int64)) for n in (q.shape[-2], k.shape[-2])
+            e.node("Range", e.constant(0, np.int64), e.scalar(n), e.constant(1, np.int64))
+            for n in (q.shape[-2], k.shape[-2])
         )
         seen = e.node("GreaterOrEqual", e.node("Unsqueeze", rows, e.constant([1], np.int64)), columns)
         scores = e.node("Where", seen, scores, hidden)
     if mask is not None:
         boolean = (mask.dtype if isinstance(mask, Value) else np.asarray(mask).dtype) == np.bool_
-        scores = e.node("Where", e.use(mask), scores, hidden) if boolean else e.node("Add", scores, e.use(mask, q.dtype))
+        scores = (
+            e.node("Where", e.use(mask), scores, hidden)
+            if boolean
+            else e.node("Add", scores, e.use(mask, q.dtype))
+        )
     weights = e.node("Softmax", scores, axis=-1)
     if mask is not None:
         last = [-1]

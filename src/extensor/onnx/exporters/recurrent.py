@@ -30,7 +30,8 @@ def _weights(e: Emitter, weights: tuple[Any, ...], order: list[int], size: int) 
     if b_ih is not None or b_hh is not None:
         zeros = np.zeros(size * len(order))
         parts = [
-            _gates(e, b, order, size) if b is not None else e.constant(zeros[None], e.out.dtype) for b in (b_ih, b_hh)
+            _gates(e, b, order, size) if b is not None else e.constant(zeros[None], e.out.dtype)
+            for b in (b_ih, b_hh)
         ]
         if all(part in e.initializers for part in parts):
             bias = e.derived(parts[0], np.concatenate([e.initializers[part] for part in parts], 1))
@@ -66,7 +67,14 @@ def rnn_sequence(
 
 @exports("gru_sequence")
 def gru_sequence(
-    e: Emitter, x: Value, h: Value, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None, reverse: bool = False
+    e: Emitter,
+    x: Value,
+    h: Value,
+    w_ih: Any,
+    w_hh: Any,
+    b_ih: Any = None,
+    b_hh: Any = None,
+    reverse: bool = False,
 ) -> str:
     """GRU: r z n as z r n."""
     size = int(h.shape[-1])
@@ -80,7 +88,15 @@ def gru_sequence(
 
 @exports("lstm_sequence")
 def lstm_sequence(
-    e: Emitter, x: Value, h: Value, c: Value, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None, reverse: bool = False
+    e: Emitter,
+    x: Value,
+    h: Value,
+    c: Value,
+    w_ih: Any,
+    w_hh: Any,
+    b_ih: Any = None,
+    b_hh: Any = None,
+    reverse: bool = False,
 ) -> Any:
     """LSTM: i f g o as i o f g; of the cell states only the last is there, of the gates nothing."""
     if w_ih is None:

@@ -13,7 +13,11 @@ __all__: list[str] = []
 
 def _reduced(e: Emitter, operator: str, name: str, axis: Any, keepdims: bool, ndim: int) -> str:
     """A reduction; its axes are an input from operator set 18 on (13 for the sum)."""
-    axes = list(range(ndim)) if axis is None else [a % ndim for a in (axis if isinstance(axis, (tuple, list)) else [axis])]
+    axes = (
+        list(range(ndim))
+        if axis is None
+        else [a % ndim for a in (axis if isinstance(axis, (tuple, list)) else [axis])]
+    )
     if not axes:
         return name
     if e.opset >= 18 or operator == "ReduceSum":
@@ -60,13 +64,17 @@ def logsumexp(e: Emitter, x: Value, axis: Any = None, keepdims: bool = False) ->
 @exports("any")
 def any_of(e: Emitter, x: Value, axis: Any = None, keepdims: bool = False) -> str:
     """The greatest of 0 and 1."""
-    return e.cast(_reduced(e, "ReduceMax", e.cast(e.use(x, np.bool_), np.int32), axis, keepdims, x.ndim), np.bool_)
+    return e.cast(
+        _reduced(e, "ReduceMax", e.cast(e.use(x, np.bool_), np.int32), axis, keepdims, x.ndim), np.bool_
+    )
 
 
 @exports("all")
 def all_of(e: Emitter, x: Value, axis: Any = None, keepdims: bool = False) -> str:
     """The least of 0 and 1."""
-    return e.cast(_reduced(e, "ReduceMin", e.cast(e.use(x, np.bool_), np.int32), axis, keepdims, x.ndim), np.bool_)
+    return e.cast(
+        _reduced(e, "ReduceMin", e.cast(e.use(x, np.bool_), np.int32), axis, keepdims, x.ndim), np.bool_
+    )
 
 
 @exports("count_nonzero")
@@ -77,7 +85,9 @@ def count_nonzero(e: Emitter, x: Value, axis: Any = None, keepdims: bool = False
 
 def _extreme(e: Emitter, operator: str, x: Value, axis: int | None, keepdims: bool) -> str:
     name = e.use(x) if axis is not None else e.reshape(e.use(x), (-1,))
-    found = e.node(operator, name, axis=0 if axis is None else axis % x.ndim, keepdims=int(keepdims or axis is None))
+    found = e.node(
+        operator, name, axis=0 if axis is None else axis % x.ndim, keepdims=int(keepdims or axis is None)
+    )
     if axis is None:
         found = e.reshape(found, e.out.shape)
     return found if e.out.dtype == np.int64 else e.cast(found, e.out.dtype)

@@ -56,7 +56,13 @@ def celu(x: Any, *, alpha: float = 1.0) -> Any:
 
 
 @operator("Selu")
-def selu(x: Any, *, alpha: float = 1.6732631921768188, gamma: float = 1.0507010221481323, consumed_inputs: Any = None) -> Any:
+def selu(
+    x: Any,
+    *,
+    alpha: float = 1.6732631921768188,
+    gamma: float = 1.0507010221481323,
+    consumed_inputs: Any = None,
+) -> Any:
     """gamma times the ELU with alpha."""
     if abs(alpha - 1.6732632) < 1e-6 and abs(gamma - 1.0507010) < 1e-6:
         return et.selu(x)

@@ -232,7 +232,15 @@ def round_to_even(x: Any) -> Any:
 
 
 @operator("Clip", fixed=("low", "high"))
-def clip(x: Any, low: Any = None, high: Any = None, *, min: Any = None, max: Any = None, consumed_inputs: Any = None) -> Any:
+def clip(
+    x: Any,
+    low: Any = None,
+    high: Any = None,
+    *,
+    min: Any = None,
+    max: Any = None,
+    consumed_inputs: Any = None,
+) -> Any:
     """min(max(x, low), high)"""
     low, high = low if low is not None else min, high if high is not None else max
     if x.dtype in FLOATING:

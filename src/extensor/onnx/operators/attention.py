@@ -59,16 +59,33 @@ def attention(
         raise ValueError(f"[Attention] {q.shape[1]} heads of queries are no multiple of {k.shape[1]} of keys")
     k, v = _repeated(k, q.shape[1]), _repeated(v, q.shape[1])
     factor = 1 / math.sqrt(q.shape[3]) if scale is None else scale
-    seen = _seen(q.shape[2], k.shape[2], before, lengths, bool(is_causal), left_window_size, right_window_size)
+    seen = _seen(
+        q.shape[2], k.shape[2], before, lengths, bool(is_causal), left_window_size, right_window_size
+    )
     if mask is not None and mask.shape[-1] < k.shape[2]:
         room = ((0, 0),) * (mask.ndim - 1) + ((0, k.shape[2] - mask.shape[-1]),)
         mask = et.pad(mask, room, "constant", False if mask.dtype == np.bool_ else -np.inf)
-    if outputs == 1 and not softcap and softmax_precision is None and q.dtype == np.float32 and mask is None and seen is None:
+    if (
+        outputs == 1
+        and not softcap
+        and softmax_precision is None
+        and q.dtype == np.float32
+        and mask is None
+        and seen is None
+    ):
         output = et.scaled_dot_product_attention(q, k, v, None, False, factor)
     else:
-        output, scores = _attend(q, k, v, mask, seen, factor, softcap, softmax_precision, qk_matmul_output_mode)
+        output, scores = _attend(
+            q, k, v, mask, seen, factor, softcap, softmax_precision, qk_matmul_output_mode
+        )
     output = _together(output) if flat else output
-    return output if outputs == 1 else (output, *present, scores)[:outputs] if outputs > 3 else (output, *present)[:outputs]
+    return (
+        output
+        if outputs == 1
+        else (output, *present, scores)[:outputs]
+        if outputs > 3
+        else (output, *present)[:outputs]
+    )
 
 
 def _seen(
@@ -92,7 +109,15 @@ def _seen(
 
 
 def _attend(
-    q: Any, k: Any, v: Any, mask: Any, seen: np.ndarray | None, scale: float, softcap: float, precision: int | None, mode: int
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    seen: np.ndarray | None,
+    scale: float,
+    softcap: float,
+    precision: int | None,
+    mode: int,
 ) -> tuple[Any, Any]:
     """The result and the scores of a stage."""
     half = np.array(math.sqrt(scale), np.float64).astype(q.dtype).item()
@@ -125,10 +150,7 @@ def rotary_embedding(
 ) -> Any:  # fmt: skip
     """Pairs of numbers turned by an angle that grows with the position."""
     shape = x.shape
-    if x.ndim == 3:
-        x = x.reshape((shape[0], shape[1], num_heads, -1))
-    else:
-        x = x.transpose((0, 2, 1, 3))
+    x = x.reshape((shape[0], shape[1], num_heads, -1)) if x.ndim == 3 else x.transpose((0, 2, 1, 3))
     width = rotary_embedding_dim or x.shape[-1]
     turned, rest = x[..., :width], x[..., width:]
     if position_ids is not None:
@@ -156,7 +178,10 @@ def linear_attention(
     if update_rule not in ("linear", "gated", "delta", "gated_delta"):
         raise NotImplementedError(f"[LinearAttention] the rule {update_rule!r} is not known")
     dtype, kept = q.dtype, past.dtype if past is not None else q.dtype
-    q, k, v = (et.astype(_heads(x, n), "float32") for x, n in ((q, q_num_heads), (k, kv_num_heads), (v, kv_num_heads)))
+    q, k, v = (
+        et.astype(_heads(x, n), "float32")
+        for x, n in ((q, q_num_heads), (k, kv_num_heads), (v, kv_num_heads))
+    )
     batch, _, length, size = q.shape
     state = et.zeros((batch, kv_num_heads, size, v.shape[3])) if past is None else et.astype(past, "float32")
     factor = scale or 1 / math.sqrt(size)
@@ -197,5 +222,3 @@ def flex_attention(
     if prob_mod is not None:
         weights = prob_mod(weights)[0]
     return et.matmul(et.astype(weights, q.dtype), v)
-
-

@@ -16,6 +16,8 @@ from ..table import opaque, operator
 
 __all__: list[str] = []
 
+_limits: Any = ml_dtypes  # has no types
+
 
 @operator("Constant")
 def constant(
@@ -58,7 +60,7 @@ def cast(x: Any, *, to: Any, saturate: int = 1, round_mode: str = "up", opset: i
 def cast_like(x: Any, like: Any, *, saturate: int = 1, round_mode: str = "up") -> Any:
     """Elements in the type of another tensor."""
     dtype = np.dtype(like.dtype)
-    number = onnx.TensorProto.STRING if dtype == object else onnx.helper.np_dtype_to_tensor_dtype(dtype)
+    number = onnx.TensorProto.STRING if dtype.kind == "O" else onnx.helper.np_dtype_to_tensor_dtype(dtype)
     return converted(x, number, bool(saturate), round_mode)
 
 
@@ -71,7 +73,9 @@ def converted(x: Any, number: int, saturate: bool, round_mode: str) -> Any:
     if name == "STRING":
         return np.array([_text(v) for v in array.reshape(-1)], object).reshape(array.shape)
     if array.dtype == object:
-        return as_value(np.array([_number(v, dtype) for v in array.reshape(-1)]).reshape(array.shape).astype(dtype))
+        return as_value(
+            np.array([_number(v, dtype) for v in array.reshape(-1)]).reshape(array.shape).astype(dtype)
+        )
     if name == "FLOAT8E8M0":
         return _to_scale(array.astype(np.float32), saturate, round_mode)
     if name.startswith("FLOAT8"):
@@ -79,7 +83,11 @@ def converted(x: Any, number: int, saturate: bool, round_mode: str) -> Any:
     if name == "FLOAT4E2M1" and array.dtype.kind != "b":
         return np.clip(array.astype(np.float32), -6, 6).astype(dtype)
     if name in ("INT4", "UINT4", "INT2", "UINT2") and array.dtype != dtype:
-        return array.astype(np.float32).astype(np.int32).astype(dtype) if array.dtype.kind != "i" else array.astype(dtype)
+        return (
+            array.astype(np.float32).astype(np.int32).astype(dtype)
+            if array.dtype.kind != "i"
+            else array.astype(dtype)
+        )
     if dtype.kind in "iu" and array.dtype.kind == "V":  # small floats go by way of float32
         return as_value(array.astype(np.float32).astype(dtype))
     return as_value(array.astype(dtype))
@@ -106,7 +114,7 @@ def _to_float8(array: np.ndarray, dtype: np.dtype[Any], saturate: bool) -> np.nd
     """Rounded to the nearest; beyond the greatest number that number, or without ``saturate`` what the type has there."""
     wide = array.astype(np.float32)
     if saturate:
-        most = float(ml_dtypes.finfo(dtype).max)
+        most = float(_limits.finfo(dtype).max)
         wide = np.where(np.isnan(wide), wide, np.clip(wide, -most, most))
     return wide.astype(dtype)
 
@@ -152,7 +160,9 @@ def number_range(start: Any, limit: Any, delta: Any, *, stash_type: int = 1) -> 
     if first.dtype.kind in "iu":
         return as_value((first + np.arange(count).astype(first.dtype) * step).astype(first.dtype))
     wide = np.float64 if first.dtype == np.float64 else np.float32
-    return as_value((first.astype(wide) + np.arange(count).astype(wide) * step.astype(wide)).astype(first.dtype))
+    return as_value(
+        (first.astype(wide) + np.arange(count).astype(wide) * step.astype(wide)).astype(first.dtype)
+    )
 
 
 @operator("EyeLike")

@@ -33,7 +33,9 @@ def _stacked(values: list[Any], axis: int = 0) -> Any:
 
 
 @operator("Loop")
-def loop(count: Any = None, condition: Any = None, *initial: Any, body: Callable[..., Any], outputs: int) -> Any:
+def loop(
+    count: Any = None, condition: Any = None, *initial: Any, body: Callable[..., Any], outputs: int
+) -> Any:
     """A graph again and again, up to a count and as long as a condition holds; what it gives at each turn is stacked."""
     most = None if count is None else int(array_of(count).reshape(-1)[0])
     going = condition is None or _truth(condition)
@@ -65,7 +67,8 @@ def scan(
     length = sequences[0].shape[axes[0]] if sequences else 0
     for step in range(length):
         slices = [
-            et.take(x, length - 1 - step if back else step, axis) for x, axis, back in zip(sequences, axes, backwards)
+            et.take(x, length - 1 - step if back else step, axis)
+            for x, axis, back in zip(sequences, axes, backwards)
         ]
         results = body(*state, *slices)
         state = results[:first]

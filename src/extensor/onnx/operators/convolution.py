@@ -108,7 +108,9 @@ def _transposed_pads(
     strides: Sequence[int], dilations: Sequence[int], more: Sequence[int],
 ) -> Pairs:  # fmt: skip
     n = len(lengths)
-    full = [s * (m - 1) + o + (k - 1) * d + 1 for m, k, s, d, o in zip(lengths, kernel, strides, dilations, more)]
+    full = [
+        s * (m - 1) + o + (k - 1) * d + 1 for m, k, s, d, o in zip(lengths, kernel, strides, dilations, more)
+    ]
     wanted = None
     if output_shape:
         wanted = output_shape[-n:]
@@ -167,13 +169,21 @@ def conv_integer(
         zero = array_of(w_zero_point).astype(np.float64)
         right = right - (zero.reshape((-1, *(1,) * (right.ndim - 1))) if zero.size > 1 else zero)
     found = conv(
-        as_value(left), as_value(right), auto_pad=auto_pad, dilations=dilations, group=group, pads=pads, strides=strides
+        as_value(left),
+        as_value(right),
+        auto_pad=auto_pad,
+        dilations=dilations,
+        group=group,
+        pads=pads,
+        strides=strides,
     )
     return as_value(np.rint(array_of(found)).astype(np.int32))
 
 
 @operator("CausalConvWithState", since=27)
-def causal_conv_with_state(x: Any, weight: Any, bias: Any = None, past: Any = None, *, activation: str = "none") -> Any:
+def causal_conv_with_state(
+    x: Any, weight: Any, bias: Any = None, past: Any = None, *, activation: str = "none"
+) -> Any:
     """A convolution of each channel over what was before; and the last inputs, to go on from."""
     size = weight.shape[2]
     if past is None:
@@ -225,14 +235,24 @@ def deform_conv(
     kh, kw = weight.shape[2:]
     oh, ow = offset.shape[2:]
     offsets = offset.reshape((batch, offset_group, kh, kw, 2, oh, ow))
-    base_y = np.arange(oh)[None, None, :, None] * strides[0] - pads[0] + np.arange(kh)[:, None, None, None] * dilations[0]
-    base_x = np.arange(ow)[None, None, None, :] * strides[1] - pads[1] + np.arange(kw)[None, :, None, None] * dilations[1]
+    base_y = (
+        np.arange(oh)[None, None, :, None] * strides[0]
+        - pads[0]
+        + np.arange(kh)[:, None, None, None] * dilations[0]
+    )
+    base_x = (
+        np.arange(ow)[None, None, None, :] * strides[1]
+        - pads[1]
+        + np.arange(kw)[None, :, None, None] * dilations[1]
+    )
     rows = offsets[:, :, :, :, 0] + as_value(np.broadcast_to(base_y, (kh, kw, oh, ow)).astype(x.dtype))
     columns = offsets[:, :, :, :, 1] + as_value(np.broadcast_to(base_x, (kh, kw, oh, ow)).astype(x.dtype))
     flat = batch * offset_group
     images = x.reshape((flat, channels // offset_group, *x.shape[2:]))
     points = [rows.reshape((flat, -1)), columns.reshape((flat, -1))]
-    found = sampled(images, points, "zeros").reshape((batch, offset_group, channels // offset_group, kh, kw, oh, ow))
+    found = sampled(images, points, "zeros").reshape(
+        (batch, offset_group, channels // offset_group, kh, kw, oh, ow)
+    )
     if mask is not None:
         found = found * mask.reshape((batch, offset_group, 1, kh, kw, oh, ow))
     columns = found.reshape((batch, group, channels // group * kh * kw, oh * ow))

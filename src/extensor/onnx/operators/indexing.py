@@ -38,7 +38,7 @@ def gather(x: Any, indices: Any, *, axis: int = 0) -> Any:
 def gather_elements(x: Any, indices: Any, *, axis: int = 0) -> Any:
     """x at the places of ``indices`` along an axis."""
     places = _inside("GatherElements", indices, x.shape[axis])
-    key = np.indices(places.shape, sparse=True)
+    key: Any = np.indices(places.shape, sparse=True)
     along = axis % x.ndim
     return et.index(x, tuple(places if i == along else k for i, k in enumerate(key)))
 
@@ -78,7 +78,7 @@ def _put(name: str, x: Any, key: tuple[Any, ...], updates: Any, reduction: str) 
 def put_joined(x: Any, key: Any, updates: Any, reduction: str) -> Any:
     """Products or extremes of what is there and what comes."""
     found = array_of(x).copy()
-    _JOIN[reduction].at(found, key, array_of(updates))  # type: ignore[attr-defined]
+    _JOIN[reduction].at(found, key, array_of(updates))
     return as_value(found)
 
 
@@ -86,7 +86,7 @@ def put_joined(x: Any, key: Any, updates: Any, reduction: str) -> Any:
 def scatter_elements(x: Any, indices: Any, updates: Any, *, axis: int = 0, reduction: str = "none") -> Any:
     """x with ``updates`` at the places of ``indices`` along an axis."""
     places = _inside("ScatterElements", indices, x.shape[axis])
-    key = np.indices(places.shape, sparse=True)
+    key: Any = np.indices(places.shape, sparse=True)
     along = axis % x.ndim
     full = tuple(places if i == along else k for i, k in enumerate(key))
     return _put("ScatterElements", x, full, updates, reduction)
@@ -105,7 +105,9 @@ def scatter_nd(x: Any, indices: Any, updates: Any, *, reduction: str = "none") -
 
 
 @operator("TensorScatter")
-def tensor_scatter(past: Any, update: Any, write_indices: Any = None, *, axis: int = -2, mode: str = "linear") -> Any:
+def tensor_scatter(
+    past: Any, update: Any, write_indices: Any = None, *, axis: int = -2, mode: str = "linear"
+) -> Any:
     """A cache with new entries from a position on, for each sequence; ``circular`` goes on at the front."""
     along = axis % past.ndim
     batch, length, count = past.shape[0], past.shape[along], update.shape[along]

@@ -35,7 +35,13 @@ def negative_log_likelihood_loss(
 
 @operator("SoftmaxCrossEntropyLoss")
 def softmax_cross_entropy_loss(
-    x: Any, target: Any, weight: Any = None, *, ignore_index: int | None = None, reduction: str = "mean", outputs: int = 1
+    x: Any,
+    target: Any,
+    weight: Any = None,
+    *,
+    ignore_index: int | None = None,
+    reduction: str = "mean",
+    outputs: int = 1,
 ) -> Any:
     """The negative log-likelihood of the softmax along axis 1; and the log-probabilities if asked for."""
     logs = et.log_softmax(x, 1)

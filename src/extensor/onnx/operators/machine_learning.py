@@ -48,7 +48,9 @@ def label_encoder(
         values, dtype = array_of(values_tensor).tolist(), array_of(values_tensor).dtype
         other = array_of(default_tensor).reshape(-1)[0] if default_tensor is not None else None
         if other is None:
-            other = default_string if dtype == object else default_float if dtype.kind == "f" else default_int64
+            other = (
+                default_string if dtype.kind == "O" else default_float if dtype.kind == "f" else default_int64
+            )
     else:
         values, other, dtype = next(c for c in choices if c[0] is not None)
     table = {k: v for k, v in zip(wanted, values) if k == k}
@@ -84,17 +86,29 @@ def tree_ensemble(
     for result, row in zip(found, rows):
         for root in tree_roots:
             place, leaf = root, False
-            if nodes_trueleafs[root] and nodes_truenodeids[root] == nodes_falsenodeids[root] and nodes_falseleafs[root]:
+            if (
+                nodes_trueleafs[root]
+                and nodes_truenodeids[root] == nodes_falsenodeids[root]
+                and nodes_falseleafs[root]
+            ):
                 place, leaf = nodes_truenodeids[root], True  # a tree of one leaf
             for _ in range(len(modes) + 1):
                 if leaf:
                     break
                 value = row[nodes_featureids[place]]
                 mode = int(modes[place])
-                holds = value in members[place] if mode == _MEMBER else bool(_TESTS[mode](value, splits[place]))
-                if np.isnan(value) and nodes_missing_value_tracks_true and nodes_missing_value_tracks_true[place]:
+                holds = (
+                    value in members[place] if mode == _MEMBER else bool(_TESTS[mode](value, splits[place]))
+                )
+                if (
+                    np.isnan(value)
+                    and nodes_missing_value_tracks_true
+                    and nodes_missing_value_tracks_true[place]
+                ):
                     holds = True
-                ids, leafs = (nodes_truenodeids, nodes_trueleafs) if holds else (nodes_falsenodeids, nodes_falseleafs)
+                ids, leafs = (
+                    (nodes_truenodeids, nodes_trueleafs) if holds else (nodes_falsenodeids, nodes_falseleafs)
+                )
                 place, leaf = ids[place], bool(leafs[place])
             if not leaf:
                 raise ValueError("[TreeEnsemble] a tree leads in a circle")

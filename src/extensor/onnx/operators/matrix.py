@@ -30,9 +30,9 @@ def gemm(
     """alpha A B + beta C, either matrix transposed."""
     if transA:
         a = et.transpose(a)
-    if transB and alpha == 1 and beta == 1 and (bias is None or bias.ndim == 1) and a.dtype in FLOATING:
-        if bias is None or bias.shape == (weight.shape[0],):
-            return et.linear(a, weight, bias)
+    one_each = bias is None or bias.shape == (weight.shape[0],)
+    if transB and alpha == 1 and beta == 1 and one_each and a.dtype in FLOATING:
+        return et.linear(a, weight, bias)
     found = et.matmul(a, et.transpose(weight) if transB else weight)
     if alpha != 1:
         found = found * alpha

@@ -22,14 +22,19 @@ def batch_normalization(
 ) -> Any:  # fmt: skip
     """(x - mean) / sqrt(var + epsilon) scale + bias for each channel; in training with those of the batch."""
     if not spatial:
-        raise NotImplementedError("[BatchNormalization] statistics for each place (spatial=0) are not supported")
+        raise NotImplementedError(
+            "[BatchNormalization] statistics for each place (spatial=0) are not supported"
+        )
     if training_mode:
         axes = (0, *range(2, x.ndim))
         across = (-1, *(1,) * (x.ndim - 2))
         now, spread = et.mean(x, axes), et.var(x, axes)
         shifted = (x - now.reshape(across)) / et.sqrt(spread.reshape(across) + epsilon)
         output = et.astype(shifted * scale.reshape(across) + bias.reshape(across), x.dtype)
-        kept = [et.astype(old * momentum + new * (1 - momentum), old.dtype) for old, new in ((mean, now), (var, spread))]
+        kept = [
+            et.astype(old * momentum + new * (1 - momentum), old.dtype)
+            for old, new in ((mean, now), (var, spread))
+        ]
         return (output, *kept)[:outputs] if outputs > 1 else output
     if training:
         found = et.batch_norm(x, scale, bias, mean, var, True, 1 - momentum, epsilon)
@@ -39,7 +44,14 @@ def batch_normalization(
 
 @operator("LayerNormalization")
 def layer_normalization(
-    x: Any, scale: Any, bias: Any = None, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1, outputs: int = 1
+    x: Any,
+    scale: Any,
+    bias: Any = None,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
+    outputs: int = 1,
 ) -> Any:
     """Mean 0 and variance 1 over the axes from ``axis`` on; and the mean and 1 / standard deviation if asked for."""
     first = axis % x.ndim
@@ -55,7 +67,9 @@ def layer_normalization(
 
 
 @operator("RMSNormalization")
-def rms_normalization(x: Any, scale: Any, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1) -> Any:
+def rms_normalization(
+    x: Any, scale: Any, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1
+) -> Any:
     """x divided by its root mean square over the axes from ``axis`` on."""
     first = axis % x.ndim
     shape = x.shape[first:]
@@ -68,7 +82,14 @@ def rms_normalization(x: Any, scale: Any, *, axis: int = -1, epsilon: float = 1e
 
 @operator("GroupNormalization")
 def group_normalization(
-    x: Any, scale: Any, bias: Any, *, num_groups: int, epsilon: float = 1e-5, stash_type: int = 1, opset: int = 21
+    x: Any,
+    scale: Any,
+    bias: Any,
+    *,
+    num_groups: int,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
+    opset: int = 21,
 ) -> Any:
     """Mean 0 and variance 1 over groups of channels; before operator set 21 with one scale for each group."""
     if opset < 21 and scale.shape != (x.shape[1],):
@@ -78,7 +99,9 @@ def group_normalization(
 
 
 @operator("InstanceNormalization")
-def instance_normalization(x: Any, scale: Any, bias: Any, *, epsilon: float = 1e-5, consumed_inputs: Any = None) -> Any:
+def instance_normalization(
+    x: Any, scale: Any, bias: Any, *, epsilon: float = 1e-5, consumed_inputs: Any = None
+) -> Any:
     """Mean 0 and variance 1 for each channel of each sample."""
     return et.instance_norm(x, scale, bias, epsilon)
 
@@ -118,12 +141,20 @@ def dropout(
 ) -> Any:  # fmt: skip
     """In training each element is 0 with probability ``ratio`` and the others grow; and which ones stayed."""
     p = 0.5 if ratio is None else float(array_of(ratio).reshape(-1)[0])
-    return _dropped(x, p, training or training_mode is not None and bool(array_of(training_mode).any()), seed, outputs)
+    return _dropped(
+        x, p, training or (training_mode is not None and bool(array_of(training_mode).any())), seed, outputs
+    )
 
 
 @operator("Dropout", since=1)
 def dropout_first(
-    x: Any, *, ratio: float = 0.5, is_test: int = 1, consumed_inputs: Any = None, training: bool = False, outputs: int = 1
+    x: Any,
+    *,
+    ratio: float = 0.5,
+    is_test: int = 1,
+    consumed_inputs: Any = None,
+    training: bool = False,
+    outputs: int = 1,
 ) -> Any:
     """Dropout with its probability as an attribute."""
     return _dropped(x, ratio, training, None, outputs)

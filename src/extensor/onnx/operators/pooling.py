@@ -100,7 +100,9 @@ def _places(x: Any, windows: _Windows, storage_order: int) -> Any:
     values = np.where(inside >= 0, values, least)
     best = values.argmax(0)
     within = np.take_along_axis(np.broadcast_to(inside, values.shape), best[None], 0)[0]
-    front = np.arange(array.shape[0] * array.shape[1]).reshape((*array.shape[:2], *(1,) * len(windows.kernel)))
+    front = np.arange(array.shape[0] * array.shape[1]).reshape(
+        (*array.shape[:2], *(1,) * len(windows.kernel))
+    )
     return as_value((within + front * size).astype(np.int64))
 
 
@@ -165,14 +167,16 @@ def max_unpool(
     n = len(kernel_shape)
     strides, pads = strides or [1] * n, pads or [0] * 2 * n
     natural = [
-        (m - 1) * s - pads[i] - pads[i + n] + k for i, (m, s, k) in enumerate(zip(x.shape[2:], strides, kernel_shape))
+        (m - 1) * s - pads[i] - pads[i + n] + k
+        for i, (m, s, k) in enumerate(zip(x.shape[2:], strides, kernel_shape))
     ]
     whole = ints_of(output_shape) if output_shape is not None else [*x.shape[:2], *natural]
     check_bytes("MaxUnpool", whole, x.dtype.itemsize)
     size, places = int(np.prod(natural)), array_of(indices).reshape(-1)
-    front, inside = places // size, np.unravel_index(places % size, natural)  # positions count in the natural shape
+    front, inside = (
+        places // size,
+        np.unravel_index(places % size, natural),
+    )  # positions count in the natural shape
     target = np.ravel_multi_index((front, *inside), (int(np.prod(whole[:2])), *whole[2:]))
     flat = et.index_set(et.zeros((int(np.prod(whole)),), x.dtype), target, x.reshape((-1,)))
     return flat.reshape(tuple(whole))
-
-

@@ -17,6 +17,8 @@ from .convolution import conv_integer
 
 __all__: list[str] = []
 
+_limits: Any = ml_dtypes  # has no types
+
 _RANGES = {"int4": (-8, 7), "uint4": (0, 15), "int2": (-2, 1), "uint2": (0, 3)}
 
 
@@ -40,7 +42,13 @@ def quantize_linear(
 ) -> Any:  # fmt: skip
     """round(x / scale) + zero, held within the type of ``zero``."""
     array, factor = array_of(x), array_of(scale)
-    dtype = array_of(zero).dtype if zero is not None else dtype_of(output_dtype) if output_dtype else np.dtype(np.uint8)
+    dtype = (
+        array_of(zero).dtype
+        if zero is not None
+        else dtype_of(output_dtype)
+        if output_dtype
+        else np.dtype(np.uint8)
+    )
     factor = _along(factor, array.shape, axis, block_size)
     wide = dtype_of(precision) if precision else np.float64 if array.dtype == np.float64 else np.float32
     scaled = array.astype(wide) / factor.astype(wide)
@@ -55,7 +63,7 @@ def quantize_linear(
 
 def _small_floats(x: np.ndarray, dtype: np.dtype[Any], saturate: bool) -> np.ndarray:
     if saturate:
-        most = float(ml_dtypes.finfo(dtype).max)
+        most = float(_limits.finfo(dtype).max)
         x = np.where(np.isnan(x), x, np.clip(x, -most, most))
     return x.astype(np.float32).astype(dtype)
 
@@ -83,7 +91,9 @@ def dynamic_quantize_linear(x: Any) -> Any:
     array = array_of(x)
     low, high = min(0.0, float(array.min())), max(0.0, float(array.max()))
     scale = np.float32((np.float32(high) - np.float32(low)) / 255)
-    zero = np.uint8(0) if scale == 0 else np.clip(np.rint(0 - np.float32(low) / scale), 0, 255).astype(np.uint8)
+    zero = (
+        np.uint8(0) if scale == 0 else np.clip(np.rint(0 - np.float32(low) / scale), 0, 255).astype(np.uint8)
+    )
     divisor = scale if scale != 0 else np.float32(1)
     whole = np.clip(np.rint(array / divisor) + np.float32(zero), 0, 255)
     return as_value(whole.astype(np.uint8)), as_value(np.array(scale)), as_value(np.array(zero))
@@ -108,7 +118,7 @@ def _rows(values: np.ndarray) -> np.ndarray:
 
 def _requantized(whole: np.ndarray, factor: np.ndarray, zero: Any) -> Any:
     offset = array_of(zero)
-    info: Any = ml_dtypes.iinfo(offset.dtype)
+    info = _limits.iinfo(offset.dtype)
     found = np.rint(whole * factor) + offset.astype(np.int32)
     return as_value(np.clip(found, info.min, info.max).astype(offset.dtype))
 
@@ -123,7 +133,15 @@ def qlinear_conv(
     """A convolution of quantised numbers, quantised again."""
     whole = array_of(
         conv_integer(
-            x, w, x_zero, w_zero, auto_pad=auto_pad, dilations=dilations, group=group, pads=pads, strides=strides
+            x,
+            w,
+            x_zero,
+            w_zero,
+            auto_pad=auto_pad,
+            dilations=dilations,
+            group=group,
+            pads=pads,
+            strides=strides,
         )
     )
     across = (-1, *(1,) * (whole.ndim - 2))

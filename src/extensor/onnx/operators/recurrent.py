@@ -66,7 +66,9 @@ def _reordered(x: Any, order: list[int]) -> Any:
 class _Layer:
     """What the three kinds share: layouts, directions, lengths."""
 
-    def __init__(self, x: Any, hidden: int, direction: str, lengths: Any, layout: int, first: list[Any]) -> None:
+    def __init__(
+        self, x: Any, hidden: int, direction: str, lengths: Any, layout: int, first: list[Any]
+    ) -> None:
         self.layout, self.hidden = layout, hidden
         self.x = et.swapaxes(x, 0, 1) if layout else x  # (time, batch, features)
         self.backwards = _directions(direction)
@@ -148,7 +150,9 @@ def rnn(
             continue
         function = _clipped(functions[d], clip)
 
-        def step(xt: Any, h: Any, f: Activation = function, at: tuple[Any, ...] = (wi, wh, bi, bh)) -> list[Any]:
+        def step(
+            xt: Any, h: Any, f: Activation = function, at: tuple[Any, ...] = (wi, wh, bi, bh)
+        ) -> list[Any]:
             return [f(et.linear(xt, at[0], at[2]) + et.linear(h, at[1], at[3]))]
 
         found.append(layer.steps(d, step))
@@ -174,8 +178,8 @@ def gru(
         bi, bh = (None, None) if b is None else (b[d][: 3 * hidden], b[d][3 * hidden :])
         if layer.lengths is None and not clip and usual and linear_before_reset:
             order = [1, 0, 2]  # z r n here, r z n there
-            arranged = [None if v is None else _reordered(v, order) for v in (wi, wh, bi, bh)]
-            outputs = et.gru_sequence(layer.x, layer.first[0][d], *arranged, back)  # type: ignore[arg-type]
+            wi, wh, bi, bh = (None if v is None else _reordered(v, order) for v in (wi, wh, bi, bh))
+            outputs = et.gru_sequence(layer.x, layer.first[0][d], wi, wh, bi, bh, back)
             found.append((outputs, [_last(outputs, back)]))
             continue
         f, g = (_clipped(functions[2 * d + i], clip) for i in range(2))
@@ -218,9 +222,9 @@ def lstm(
         bi, bh = (None, None) if b is None else (b[d][: 4 * hidden], b[d][4 * hidden :])
         if layer.lengths is None and not clip and usual and p is None and not input_forget:
             order = [0, 2, 3, 1]  # i o f g here, i f g o there
-            arranged = [None if v is None else _reordered(v, order) for v in (wi, wh, bi, bh)]
+            wi, wh, bi, bh = (None if v is None else _reordered(v, order) for v in (wi, wh, bi, bh))
             first = [s[d] for s in layer.first]
-            result = et.lstm_sequence(layer.x, *first, *arranged, back)  # type: ignore[arg-type]
+            result = et.lstm_sequence(layer.x, first[0], first[1], wi, wh, bi, bh, back)
             found.append((result.hidden, [_last(result.hidden, back), _last(result.cells, back)]))
             continue
         f, g, h_of = (_clipped(functions[3 * d + i], clip if i < 2 else None) for i in range(3))

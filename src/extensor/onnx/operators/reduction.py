@@ -31,21 +31,27 @@ def _narrow(result: Any, x: Any) -> Any:
 
 
 @operator("ReduceSum", fixed=("given",))
-def reduce_sum(x: Any, given: Any = None, *, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Any:
+def reduce_sum(
+    x: Any, given: Any = None, *, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0
+) -> Any:
     """The sum over axes."""
     found = _reduced(et.sum, x, given, axes, keepdims, noop_with_empty_axes)
     return x if found is None else _narrow(found, x)
 
 
 @operator("ReduceMean", fixed=("given",))
-def reduce_mean(x: Any, given: Any = None, *, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Any:
+def reduce_mean(
+    x: Any, given: Any = None, *, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0
+) -> Any:
     """The mean over axes."""
     found = _reduced(et.mean, x, given, axes, keepdims, noop_with_empty_axes)
     return x if found is None else _narrow(found, x)
 
 
 @operator("ReduceProd", fixed=("given",))
-def reduce_prod(x: Any, given: Any = None, *, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Any:
+def reduce_prod(
+    x: Any, given: Any = None, *, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0
+) -> Any:
     """The product over axes."""
     found = _reduced(et.prod, x, given, axes, keepdims, noop_with_empty_axes)
     return x if found is None else _narrow(found, x)
@@ -72,29 +78,41 @@ def _most(dtype: Any) -> Any:
 
 
 @operator("ReduceMax", fixed=("given",))
-def reduce_max(x: Any, given: Any = None, *, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Any:
+def reduce_max(
+    x: Any, given: Any = None, *, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0
+) -> Any:
     """The greatest element along axes."""
     found = _reduced(_extreme(et.max, _least), x, given, axes, keepdims, noop_with_empty_axes)
     return x if found is None else found
 
 
 @operator("ReduceMin", fixed=("given",))
-def reduce_min(x: Any, given: Any = None, *, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Any:
+def reduce_min(
+    x: Any, given: Any = None, *, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0
+) -> Any:
     """The least element along axes."""
     found = _reduced(_extreme(et.min, _most), x, given, axes, keepdims, noop_with_empty_axes)
     return x if found is None else found
 
 
 @operator("ReduceL1", fixed=("given",))
-def reduce_l1(x: Any, given: Any = None, *, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Any:
+def reduce_l1(
+    x: Any, given: Any = None, *, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0
+) -> Any:
     """The sum of absolute values."""
-    return reduce_sum(et.abs(x), given, axes=axes, keepdims=keepdims, noop_with_empty_axes=noop_with_empty_axes)
+    return reduce_sum(
+        et.abs(x), given, axes=axes, keepdims=keepdims, noop_with_empty_axes=noop_with_empty_axes
+    )
 
 
 @operator("ReduceL2", fixed=("given",))
-def reduce_l2(x: Any, given: Any = None, *, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Any:
+def reduce_l2(
+    x: Any, given: Any = None, *, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0
+) -> Any:
     """The square root of the sum of squares."""
-    squares = reduce_sum(x * x, given, axes=axes, keepdims=keepdims, noop_with_empty_axes=noop_with_empty_axes)
+    squares = reduce_sum(
+        x * x, given, axes=axes, keepdims=keepdims, noop_with_empty_axes=noop_with_empty_axes
+    )
     if x.dtype not in FLOATING:
         return et.astype(et.sqrt(et.astype(squares, "float64")), x.dtype)
     return et.sqrt(squares)
@@ -109,9 +127,13 @@ def reduce_sum_square(
 
 
 @operator("ReduceLogSum", fixed=("given",))
-def reduce_log_sum(x: Any, given: Any = None, *, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Any:
+def reduce_log_sum(
+    x: Any, given: Any = None, *, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0
+) -> Any:
     """The logarithm of the sum."""
-    return et.log(reduce_sum(x, given, axes=axes, keepdims=keepdims, noop_with_empty_axes=noop_with_empty_axes))
+    return et.log(
+        reduce_sum(x, given, axes=axes, keepdims=keepdims, noop_with_empty_axes=noop_with_empty_axes)
+    )
 
 
 @operator("ReduceLogSumExp", fixed=("given",))
@@ -172,7 +194,9 @@ def top_places(x: Any, k: int, axis: int, largest: bool) -> Any:
     if not 0 <= k <= array.shape[axis]:
         raise ValueError(f"[TopK] k is {k}, but axis {axis} has length {array.shape[axis]}")
     if largest:  # backwards, so that a tie keeps its order after the turn
-        order = array.shape[axis] - 1 - np.flip(np.argsort(np.flip(array, axis), axis=axis, kind="stable"), axis)
+        order = (
+            array.shape[axis] - 1 - np.flip(np.argsort(np.flip(array, axis), axis=axis, kind="stable"), axis)
+        )
     else:
         order = np.argsort(array, axis=axis, kind="stable")
     return as_value(np.take(order, range(k), axis=axis).astype(np.int64))

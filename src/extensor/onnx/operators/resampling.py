@@ -47,7 +47,7 @@ _ROUNDING: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "round_prefer_ceil": lambda x: np.floor(x + 0.5),
     "floor": np.floor,
     "ceil": np.ceil,
-    "simple": lambda x: np.trunc(x),
+    "simple": np.trunc,
 }
 
 
@@ -102,12 +102,12 @@ def resize(
         if keep_aspect_ratio_policy != "stretch":
             one = min(factors) if keep_aspect_ratio_policy == "not_larger" else max(factors)
             factors = [one] * len(factors)
-            outs = [int(math.floor(n * one + 0.5)) for n in lengths]
+            outs = [math.floor(n * one + 0.5) for n in lengths]
     elif scales is not None and array_of(scales).size:
         factors = [float(f) for f in array_of(scales).reshape(-1)]
         if any(not f > 0 or not math.isfinite(f) for f in factors):
             raise ValueError(f"[Resize] scales must be above 0, got {factors}")
-        outs = [int(math.floor(n * f)) for n, f in zip(lengths, factors)]
+        outs = [math.floor(n * f) for n, f in zip(lengths, factors)]
     else:
         raise ValueError("[Resize] needs scales or sizes")
     if len(outs) != len(along):
@@ -116,7 +116,9 @@ def resize(
     for axis, out in zip(along, outs):
         whole[axis] = out
     check_bytes("Resize", whole, x.dtype.itemsize)
-    corners = None if roi is None or not array_of(roi).size else array_of(roi).reshape((2, -1)).astype(np.float64)
+    corners = (
+        None if roi is None or not array_of(roi).size else array_of(roi).reshape((2, -1)).astype(np.float64)
+    )
     crop = coordinate_transformation_mode == "tf_crop_and_resize"
     outside = np.zeros((1,) * x.ndim, bool)
     dtype = x.dtype
@@ -182,7 +184,9 @@ def _reflected(x: np.ndarray, low: float, high: float) -> np.ndarray:
     return low + np.where(there > span, 2 * span - there, there)
 
 
-def _pixels(places: np.ndarray, size: int, padding: str, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
+def _pixels(
+    places: np.ndarray, size: int, padding: str, low: float, high: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Indices inside the image, and whether they count."""
     if padding == "zeros":
         return np.clip(places, 0, size - 1), (places >= 0) & (places < size)
@@ -207,7 +211,7 @@ def sampled(
         weights = (1 - ratio, ratio) if kernel == "linear" else _cubic_weights(ratio)
         each.append([(*_pixels(base + s, size, padding, low, high), w) for s, w in zip(steps, weights)])
     last = et.moveaxis(images, 1, -1)  # (N, *sizes, C)
-    total = None
+    total: Any = None
     for corner in product(*each):
         places = tuple(c[0] for c in corner)
         counts = np.logical_and.reduce([c[1] for c in corner])
@@ -243,7 +247,9 @@ def grid_sample(
         raise ValueError(f"[GridSample] grid names {count} coordinates for {len(sizes)} axes")
     kernel = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
     if kernel not in ("linear", "cubic", "nearest") or padding_mode not in ("zeros", "border", "reflection"):
-        raise NotImplementedError(f"[GridSample] the mode {mode!r} with padding {padding_mode!r} is not known")
+        raise NotImplementedError(
+            f"[GridSample] the mode {mode!r} with padding {padding_mode!r} is not known"
+        )
     shape = grid.shape[1:-1]
     points, borders = [], []
     for i, size in enumerate(sizes):
@@ -280,7 +286,9 @@ def _nearest(x: Any, points: Sequence[Any], padding: str) -> Any:
     places, counts = [], []
     for point, size in zip(points, x.shape[2:]):
         whole = array_of(point)
-        index, inside = _pixels(whole.astype(np.int64), size, "zeros" if padding == "zeros" else "border", 0, 0)
+        index, inside = _pixels(
+            whole.astype(np.int64), size, "zeros" if padding == "zeros" else "border", 0, 0
+        )
         places.append(index)
         counts.append(inside)
     found = et.index(et.moveaxis(x, 1, -1), (np.arange(x.shape[0])[:, None], *places))
@@ -325,12 +333,17 @@ def roi_align(
         count_h = sampling_ratio if sampling_ratio > 0 else math.ceil(cell_h)
         count_w = sampling_ratio if sampling_ratio > 0 else math.ceil(cell_w)
         check_bytes("RoiAlign", [x.shape[1], output_height, count_h, output_width, count_w])
-        rows = y1 + cell_h * (np.arange(output_height)[:, None] + (np.arange(count_h) + 0.5) / max(count_h, 1))
-        columns = x1 + cell_w * (np.arange(output_width)[:, None] + (np.arange(count_w) + 0.5) / max(count_w, 1))
+        rows = y1 + cell_h * (
+            np.arange(output_height)[:, None] + (np.arange(count_h) + 0.5) / max(count_h, 1)
+        )
+        columns = x1 + cell_w * (
+            np.arange(output_width)[:, None] + (np.arange(count_w) + 0.5) / max(count_w, 1)
+        )
         grid_y, grid_x = np.meshgrid(rows.reshape(-1), columns.reshape(-1), indexing="ij")
         beyond = (grid_y < -1) | (grid_y > height) | (grid_x < -1) | (grid_x > width)
         points = [
-            as_value(np.clip(g, 0, n - 1).reshape((1, -1)).astype(x.dtype)) for g, n in ((grid_y, height), (grid_x, width))
+            as_value(np.clip(g, 0, n - 1).reshape((1, -1)).astype(x.dtype))
+            for g, n in ((grid_y, height), (grid_x, width))
         ]
         image = x[int(number) : int(number) + 1]
         shape = (x.shape[1], output_height, count_h, output_width, count_w)
@@ -355,7 +368,9 @@ def _greatest_products(image: Any, points: Sequence[Any], shape: tuple[int, ...]
     last = et.moveaxis(image, 1, -1)
     batch = np.zeros((1, 1), np.int64)
     parts = [
-        et.moveaxis(et.index(last, (batch, a[0], b[0])) * et.expand_dims(a[1] * b[1], -1), -1, 1)[0].reshape(shape)
+        et.moveaxis(et.index(last, (batch, a[0], b[0])) * et.expand_dims(a[1] * b[1], -1), -1, 1)[0].reshape(
+            shape
+        )
         for a, b in product(*each)
     ]
     return et.max(et.stack(parts, 0), (0, 3, 5))

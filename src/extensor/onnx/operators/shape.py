@@ -31,7 +31,9 @@ def reshape_first(x: Any, *, shape: list[int], allowzero: int = 0, consumed_inpu
     """The same elements in another shape, given as an attribute."""
     if not allowzero:
         if any(n == 0 and i >= x.ndim for i, n in enumerate(shape)):
-            raise ValueError(f"[Reshape] shape {shape} keeps a length that x of shape {x.shape} does not have")
+            raise ValueError(
+                f"[Reshape] shape {shape} keeps a length that x of shape {x.shape} does not have"
+            )
         shape = [x.shape[i] if n == 0 else n for i, n in enumerate(shape)]
     return x.reshape(shape) if _is_array(x) else et.reshape(x, tuple(shape))
 
@@ -79,7 +81,9 @@ def concat(*tensors: Any, axis: int = 1) -> Any:
 @operator("Split", since=13, fixed=("given",))
 def split(x: Any, given: Any = None, *, axis: int = 0, num_outputs: int | None = None, outputs: int) -> Any:
     """Parts along an axis: of the given lengths, or as equal as possible."""
-    return split_first(x, axis=axis, split=None if given is None else ints_of(given), outputs=num_outputs or outputs)
+    return split_first(
+        x, axis=axis, split=None if given is None else ints_of(given), outputs=num_outputs or outputs
+    )
 
 
 @operator("Split")
@@ -105,7 +109,12 @@ def slice_of(x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None
 
 @operator("Slice")
 def slice_first(
-    x: Any, *, starts: list[int], ends: list[int], axes: list[int] | None = None, steps: list[int] | None = None
+    x: Any,
+    *,
+    starts: list[int],
+    ends: list[int],
+    axes: list[int] | None = None,
+    steps: list[int] | None = None,
 ) -> Any:
     """Elements from start to end along axes."""
     axes = list(range(len(starts))) if axes is None else axes
@@ -125,7 +134,9 @@ _FAR = 2**31 - 1  # writers say "to the end" with the largest number they know
 def _python_slice(start: int, end: int, step: int, length: int) -> slice:
     """A slice of the standard as one of Python; they differ where a step back begins before the first element."""
     if step > 0:
-        return slice(None if start <= -_FAR else start, None if end >= _FAR else end, None if step == 1 else step)
+        return slice(
+            None if start <= -_FAR else start, None if end >= _FAR else end, None if step == 1 else step
+        )
     if start < -length:
         start = 0
     return slice(None if start >= _FAR else start, None if end <= -min(_FAR, length + 1) else end, step)
@@ -214,7 +225,9 @@ def depth_to_space(x: Any, *, blocksize: int, mode: str = "DCR") -> Any:
     n, c, h, w = x.shape
     b, depth = blocksize, c // blocksize**2
     if mode == "DCR":
-        return x.reshape((n, b, b, depth, h, w)).transpose((0, 3, 4, 1, 5, 2)).reshape((n, depth, h * b, w * b))
+        return (
+            x.reshape((n, b, b, depth, h, w)).transpose((0, 3, 4, 1, 5, 2)).reshape((n, depth, h * b, w * b))
+        )
     return x.reshape((n, depth, b, b, h, w)).transpose((0, 1, 4, 2, 5, 3)).reshape((n, depth, h * b, w * b))
 
 

@@ -23,13 +23,17 @@ def _number(value: Any) -> Any:
 def dft(x: Any, length: Any = None, axis: Any = None, *, inverse: int = 0, onesided: int = 0) -> Any:
     """The discrete Fourier transform along an axis; real and imaginary parts are the last axis."""
     along = -2 if axis is None else int(_number(axis))
-    return transformed(x, None if length is None else int(_number(length)), along, bool(inverse), bool(onesided))
+    return transformed(
+        x, None if length is None else int(_number(length)), along, bool(inverse), bool(onesided)
+    )
 
 
 @operator("DFT", since=17, fixed=("length",))
 def dft_first(x: Any, length: Any = None, *, axis: int = 1, inverse: int = 0, onesided: int = 0) -> Any:
     """The discrete Fourier transform, with its axis as an attribute."""
-    return transformed(x, None if length is None else int(_number(length)), axis, bool(inverse), bool(onesided))
+    return transformed(
+        x, None if length is None else int(_number(length)), axis, bool(inverse), bool(onesided)
+    )
 
 
 def transformed(x: Any, length: int | None, axis: int, inverse: bool, onesided: bool) -> Any:
@@ -60,7 +64,10 @@ def transformed(x: Any, length: int | None, axis: int, inverse: bool, onesided: 
     out_real, out_imaginary = et.inner(real, cos), et.inner(real, sin)
     if parts == 2:
         imaginary = x[..., 1]
-        out_real, out_imaginary = out_real - et.inner(imaginary, sin), out_imaginary + et.inner(imaginary, cos)
+        out_real, out_imaginary = (
+            out_real - et.inner(imaginary, sin),
+            out_imaginary + et.inner(imaginary, cos),
+        )
     results = [out_real] if half else [out_real, out_imaginary]
     return et.moveaxis(et.stack(results, -1), -2, along)
 
@@ -110,7 +117,9 @@ def blackman_window(size: Any, *, output_datatype: int = 1, periodic: int = 1) -
 
 
 @operator("MelWeightMatrix")
-def mel_weight_matrix(bins: Any, length: Any, rate: Any, lower: Any, upper: Any, *, output_datatype: int = 1) -> Any:
+def mel_weight_matrix(
+    bins: Any, length: Any, rate: Any, lower: Any, upper: Any, *, output_datatype: int = 1
+) -> Any:
     """Triangles over the frequencies of a spectrum, evenly spaced on the mel scale."""
     count, size, hertz = int(_number(bins)), int(_number(length)), int(_number(rate))
     check_bytes("MelWeightMatrix", [size // 2 + 1, count], 8)

@@ -30,7 +30,7 @@ def string_normalizer(
     rows = texts.reshape((-1, texts.shape[-1])) if texts.ndim == 2 else texts.reshape((1, -1))
     stop = set(stopwords or ())
     folded = {w.lower() for w in stop}
-    change = {"UPPER": str.upper, "LOWER": str.lower, "NONE": str}[case_change_action]
+    change: Any = {"UPPER": str.upper, "LOWER": str.lower, "NONE": str}[case_change_action]
     kept = []
     for row in rows:
         left = [t for t in row if (t not in stop if is_case_sensitive else t.lower() not in folded)]
@@ -57,7 +57,9 @@ def regex_full_match(x: Any, *, pattern: str) -> Any:
     """Whether a whole text fits a pattern."""
     texts = array_of(x)
     expression = re.compile(pattern)
-    return as_value(np.array([expression.fullmatch(t) is not None for t in texts.reshape(-1)], bool).reshape(texts.shape))
+    return as_value(
+        np.array([expression.fullmatch(t) is not None for t in texts.reshape(-1)], bool).reshape(texts.shape)
+    )
 
 
 @operator("TfIdfVectorizer")

@@ -26,7 +26,12 @@ def _transposed(results: list[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 @operator("Adagrad", domain=_DOMAIN)
 def adagrad(
-    rate: Any, step: Any, *tensors: Any, decay_factor: float = 0.0, epsilon: float = 1e-6, norm_coefficient: float = 0.0
+    rate: Any,
+    step: Any,
+    *tensors: Any,
+    decay_factor: float = 0.0,
+    epsilon: float = 1e-6,
+    norm_coefficient: float = 0.0,
 ) -> Any:
     """x - r g / (sqrt(h) + epsilon), where h is the sum of all g^2."""
     r = float(array_of(rate)) / (1 + float(array_of(step)) * decay_factor)
