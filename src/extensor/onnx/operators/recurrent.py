@@ -59,6 +59,8 @@ def _directions(direction: str) -> list[bool]:
 
 def _reordered(x: Any, order: list[int]) -> Any:
     """Blocks of rows in another order: the gates of the standard and those of the cells differ."""
+    if x is None:
+        return None
     parts = et.split(x, len(order), 0)
     return et.concatenate([parts[i] for i in order], 0)
 
@@ -178,7 +180,7 @@ def gru(
         bi, bh = (None, None) if b is None else (b[d][: 3 * hidden], b[d][3 * hidden :])
         if layer.lengths is None and not clip and usual and linear_before_reset:
             order = [1, 0, 2]  # z r n here, r z n there
-            wi, wh, bi, bh = (None if v is None else _reordered(v, order) for v in (wi, wh, bi, bh))
+            wi, wh, bi, bh = (_reordered(v, order) for v in (wi, wh, bi, bh))
             outputs = et.gru_sequence(layer.x, layer.first[0][d], wi, wh, bi, bh, back)
             found.append((outputs, [_last(outputs, back)]))
             continue
@@ -222,7 +224,7 @@ def lstm(
         bi, bh = (None, None) if b is None else (b[d][: 4 * hidden], b[d][4 * hidden :])
         if layer.lengths is None and not clip and usual and p is None and not input_forget:
             order = [0, 2, 3, 1]  # i o f g here, i f g o there
-            wi, wh, bi, bh = (None if v is None else _reordered(v, order) for v in (wi, wh, bi, bh))
+            wi, wh, bi, bh = (_reordered(v, order) for v in (wi, wh, bi, bh))
             first = [s[d] for s in layer.first]
             result = et.lstm_sequence(layer.x, first[0], first[1], wi, wh, bi, bh, back)
             found.append((result.hidden, [_last(result.hidden, back), _last(result.cells, back)]))
