@@ -54,7 +54,7 @@ def load_weights(path: Any) -> dict[str, np.ndarray]:
         raise FileNotFoundError(f"[load_weights] there is no file {path}") from None
     if start.startswith(b"PK"):
         return _read_torch(Path(path))
-    if start[:1] == b"\x80":
+    if start[:1] == b"\x80" and start[8:9] != b"{":  # where the header of safetensors begins
         raise DamagedFileError(
             f"[load_weights] {path} is a bare pickle, or was written by PyTorch before 1.6; load and save it again with a newer one"
         )
@@ -78,6 +78,7 @@ def _read_torch(path: Path) -> dict[str, np.ndarray]:
         struct.error,
         NotImplementedError,
         RuntimeError,
+        OSError,
     ) as error:
         raise damaged(error) from None
 
