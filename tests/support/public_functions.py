@@ -13,7 +13,7 @@ from extensor.graph import Backward, Op
 
 MODULES = [
     "extensor", "extensor.data", "extensor.init", "extensor.models", "extensor.nn", "extensor.optim", "extensor.optim.functional",
-    "extensor.random", "extensor.report", "extensor.sklearn", "extensor.testing", "extensor.train",
+    "extensor.convert", "extensor.onnx", "extensor.random", "extensor.report", "extensor.sklearn", "extensor.testing", "extensor.train",
 ]  # fmt: skip
 
 

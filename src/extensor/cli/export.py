@@ -29,9 +29,7 @@ __all__ = ["command"]
     type=click.Path(path_type=Path, dir_okay=False),
     help="The file to write.",
 )
-@click.option(
-    "--opset", type=click.IntRange(17, 23), default=None, help="Version of the operator set.  [default: 20]"
-)
+@click.option("--opset", type=int, metavar="N", help="Version of the operator set, 17 to 23.  [default: 20]")
 def command(run: Path, target: Path, opset: int | None) -> None:
     """Write the best weights of RUN, a folder made by extensor train, to an ONNX file.
 

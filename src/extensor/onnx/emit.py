@@ -70,7 +70,8 @@ class Emitter:
         self.buffers: set[str] = set()  # tensors of the file that are no weights
         self.outputs: list[Value] = []
         self.call = ""
-        self._counts: dict[str, int] = {}
+        self._counts: dict[str, int] = {}  # of names of tensors, by stem
+        self._kinds: dict[str, int] = {}  # of nodes, by operator
         self._constants: dict[tuple[Any, ...], str] = {}
         self._symbols: dict[str, str] = {}
         self._reshaped: dict[tuple[Any, ...], str] = {}
@@ -95,9 +96,9 @@ class Emitter:
             trimmed.pop()
         names = [self.fresh(self.call or operator.lower()) for _ in range(results)]
         given = {k: v for k, v in attributes.items() if v is not None}
-        self.nodes.append(
-            onnx.helper.make_node(operator, trimmed, names, name=self.fresh(operator.lower()), **given)
-        )
+        self._kinds[operator] = self._kinds.get(operator, 0) + 1
+        name = f"{operator.lower()}_{self._kinds[operator]}"
+        self.nodes.append(onnx.helper.make_node(operator, trimmed, names, name=name, **given))
         return names[0] if results == 1 else tuple(names)
 
     def constant(self, value: Any, dtype: Any = None) -> str:

@@ -77,6 +77,15 @@ class OnnxModule(Module):
 
     Attributes:
         metadata: the texts stored with the model.
+
+    Example:
+        >>> import extensor as et, extensor.onnx, tempfile, pathlib
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "relu.onnx")
+        ...     _ = et.onnx.export(et.relu, path, et.ones((1, 2)), metadata={"author": "me"})
+        ...     net = et.onnx.load(path)
+        >>> net(et.tensor([[-1.0, 2.0]])).tolist(), net.input_names, net.output_names, net.metadata
+        ([[0.0, 2.0]], ['x'], ['output'], {'author': 'me'})
     """
 
     def __init__(self, graph: Graph, metadata: dict[str, str]) -> None:
