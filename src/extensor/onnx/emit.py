@@ -118,7 +118,7 @@ class Emitter:
         if isinstance(value, Value):
             if value.last_only:
                 raise NotImplementedError(
-                    "[export] ONNX gives only the last cell state of an LSTM; use cells[-1:]"
+                    "[export] of lstm_sequence ONNX gives only the last cell state; use cells[-1:]"
                 )
             if dtype is None or value.dtype == dtype:
                 return value.name

@@ -186,6 +186,31 @@ def adaptive_avg_pool2d(x: Any, output_size: Any) -> Any:
 
 
 @decomposes
+def batch_norm(
+    x: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:  # fmt: skip
+    if not training and running_mean is not None and running_var is not None:
+        return NotImplemented  # there is an operator
+    axes, across = (0, *range(2, x.ndim)), (-1, *(1,) * (x.ndim - 2))
+    mean, spread = et.mean(x, axes), variance(x, axes)
+    found = et.divide(
+        et.subtract(x, et.reshape(mean, across)), et.sqrt(et.add(et.reshape(spread, across), eps))
+    )
+    found = found if weight is None else et.multiply(found, et.reshape(weight, across))
+    found = found if bias is None else et.add(found, et.reshape(bias, across))
+    if running_mean is None or not training:
+        return et.BatchNormResult(found, running_mean, running_var)
+    count = math.prod(x.shape[a] for a in axes)
+    wide = et.multiply(spread, count / max(count - 1, 1))
+    kept = [
+        et.add(et.multiply(old, 1 - momentum), et.multiply(new, momentum))
+        for old, new in ((running_mean, mean), (running_var, wide))
+    ]
+    return et.BatchNormResult(found, *kept)
+
+
+@decomposes
 def self_attention(x: Any, num_heads: int = 1, causal: bool = False) -> Any:
     n, length, width = x.shape
     size = width // 3 // num_heads

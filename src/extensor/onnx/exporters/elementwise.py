@@ -192,13 +192,20 @@ def prelu(e: Emitter, x: Any, alpha: Any) -> str:
     return str(e.node("PRelu", e.use(x), slope))
 
 
+def _along(e: Emitter, operator: str, x: Any, axis: int) -> str:
+    """A function along an axis; a single number gets one."""
+    if e.out.ndim:
+        return str(e.node(operator, e.use(x), axis=axis))
+    return e.reshape(e.node(operator, e.reshape(e.use(x), (1,)), axis=0), ())
+
+
 @exports("softmax")
 def softmax(e: Emitter, x: Any, axis: int = -1) -> str:
     """Softmax."""
-    return str(e.node("Softmax", e.use(x), axis=axis))
+    return _along(e, "Softmax", x, axis)
 
 
 @exports("log_softmax")
 def log_softmax(e: Emitter, x: Any, axis: int = -1) -> str:
     """LogSoftmax."""
-    return str(e.node("LogSoftmax", e.use(x), axis=axis))
+    return _along(e, "LogSoftmax", x, axis)

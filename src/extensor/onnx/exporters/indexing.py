@@ -38,7 +38,7 @@ def take_along_axis(e: Emitter, x: Value, indices: Any, axis: int | None = -1) -
 def _whole_key(key: Any, ndim: int) -> list[Any]:
     """A key with one entry for each axis, and None for new ones."""
     parts = list(key) if isinstance(key, tuple) else [key]
-    used = sum(p is not None and p is not Ellipsis for p in parts)
+    used = sum(p is not None and p is not Ellipsis and not isinstance(p, (bool, np.bool_)) for p in parts)
     full = [slice(None)] * (ndim - used)
     if any(p is Ellipsis for p in parts):
         at = next(i for i, p in enumerate(parts) if p is Ellipsis)
@@ -52,6 +52,8 @@ def index(e: Emitter, x: Value, key: Any) -> str:
     parts = _whole_key(key, x.ndim)
     if x.last_only:
         return _last_state(e, x, parts)
+    if any(isinstance(p, (bool, np.bool_)) for p in parts):
+        return _by_position(e, x, key)
     tensors = [p for p in parts if isinstance(p, (Value, np.ndarray, ExTensor, list))]
     if len(tensors) > 1 or (tensors and _is_mask(tensors[0])):
         return _by_position(e, x, key)
@@ -104,7 +106,7 @@ def _last_state(e: Emitter, x: Value, parts: list[Any]) -> str:
             return e.reshape(name, e.out.shape)
         if isinstance(first, slice) and first == wanted:
             return name
-    raise NotImplementedError("[export] ONNX gives only the last cell state of an LSTM; use cells[-1:]")
+    raise NotImplementedError("[export] of lstm_sequence ONNX gives only the last cell state; use cells[-1:]")
 
 
 def _sliced(e: Emitter, name: str, parts: list[Any], x: Value) -> str:

@@ -44,7 +44,23 @@ def conv_transpose2d(
     e: Emitter, x: Value, weight: Value, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
     groups: int = 1, output_padding: Any = 0,
 ) -> str:  # fmt: skip
-    """ConvTranspose."""
+    """ConvTranspose; what is added beyond a stride at the end is taken from the padding there, or is bias alone."""
+    more, steps = _pair(output_padding), _pair(stride)
+    if any(m >= s for m, s in zip(more, steps)):
+        before = _pair(padding)
+        ends = [max(b - m, 0) for b, m in zip(before, more)]
+        missing = [max(m - b, 0) for b, m in zip(before, more)]
+        found = e.node(
+            "ConvTranspose", e.use(x), e.use(weight), strides=steps, dilations=_pair(dilation), group=groups,
+            pads=before + ends,
+        )  # fmt: skip
+        if any(missing):
+            found = e.node("Pad", found, e.constant([0] * 6 + missing, np.int64), e.constant(0, x.dtype))
+        return str(
+            found
+            if bias is None
+            else e.node("Add", found, e.reshape(e.use(bias), (weight.shape[1] * groups, 1, 1)))
+        )
     return str(
         e.node(
             "ConvTranspose", e.use(x), e.use(weight), e.use(bias), strides=_pair(stride), dilations=_pair(dilation),

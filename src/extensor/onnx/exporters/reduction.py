@@ -141,8 +141,24 @@ def matmul(e: Emitter, a: Any, b: Any) -> str:
 
 @exports("einsum")
 def einsum(e: Emitter, subscripts: str, operands: Any) -> str:
-    """Einsum."""
-    return str(e.node("Einsum", *(e.use(v, e.out.dtype) for v in operands), equation=subscripts))
+    """Einsum; an axis of length 1 that meets a longer one is left out, ONNX does not broadcast it."""
+    names = [e.use(v, e.out.dtype) for v in operands]
+    text = subscripts.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    if "." not in text:
+        longest: dict[str, int] = {}
+        for term, value in zip(terms, operands):
+            for letter, length in zip(term, value.shape):
+                longest[letter] = max(longest.get(letter, 1), length)
+        if not arrow:
+            arrow, right = "->", "".join(sorted(c for c in set(left) - {","} if left.count(c) == 1))
+        for i, (term, value) in enumerate(zip(terms, operands)):
+            kept = [(c, n) for c, n in zip(term, value.shape) if not (n == 1 and longest[c] > 1)]
+            if len(kept) < len(term):
+                names[i] = e.reshape(names[i], [n for _, n in kept])
+                terms[i] = "".join(c for c, _ in kept)
+    return str(e.node("Einsum", *names, equation=",".join(terms) + arrow + right))
 
 
 @exports("linear")

@@ -19,6 +19,8 @@ def reshape(e: Emitter, x: Value, *options: Any) -> str:
 
 
 def _permuted(e: Emitter, x: Value, axes: Any) -> str:
+    if not x.ndim:
+        return e.use(x)
     return str(e.node("Transpose", e.use(x), perm=[int(a) % x.ndim for a in axes]))
 
 
@@ -116,6 +118,8 @@ def flip(e: Emitter, x: Value, axis: Any = None) -> str:
     """Slice with steps of -1."""
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, (list, tuple)) else [axis]
     along = [a % x.ndim for a in axes]
+    if not along:
+        return e.use(x)
     last = np.iinfo(np.int64)
     return str(
         e.node(
@@ -127,15 +131,35 @@ def flip(e: Emitter, x: Value, axis: Any = None) -> str:
 
 @exports("pad")
 def pad(e: Emitter, x: Value, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> str:
-    """Pad."""
-    widths = np.asarray(pad_width)
-    pairs = np.broadcast_to(widths, (x.ndim, 2))
-    kinds = {"constant": "constant", "edge": "edge", "reflect": "reflect", "wrap": "wrap"}
-    if mode not in kinds or (mode == "wrap" and e.opset < 19) or np.ndim(constant_values):
-        raise NotImplementedError(f"[export] pad with mode {mode!r} has no ONNX operator")
-    amounts = e.constant([*pairs[:, 0], *pairs[:, 1]], np.int64)
-    fill = e.constant(constant_values, x.dtype) if mode == "constant" else ""
-    return str(e.node("Pad", e.use(x), amounts, fill, mode=kinds[mode]))
+    """Pad for constants, axis by axis where they differ; for the other modes a Gather of the places they repeat."""
+    pairs = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2)).tolist()
+    name = e.use(x)
+    if mode == "constant" and not np.ndim(constant_values):
+        return _padded(e, name, x, pairs, constant_values)
+    if mode == "constant":
+        for axis, values in enumerate(np.broadcast_to(np.asarray(constant_values), (x.ndim, 2)).tolist()):
+            for side, value in enumerate(values):
+                amounts = [
+                    [pairs[axis][s] if (i, s) == (axis, side) else 0 for s in (0, 1)] for i in range(x.ndim)
+                ]
+                name = _padded(e, name, x, amounts, value)
+        return name
+    for axis, (before, after) in enumerate(pairs):
+        if before or after:
+            if isinstance(x.shape[axis], Dim):
+                raise ValueError(
+                    f"[export] pad with mode {mode!r} along a free axis; pass dynamic_axes=False"
+                )
+            places = np.pad(np.arange(x.shape[axis]), (before, after), mode)  # type: ignore[call-overload]
+            name = e.node("Gather", name, e.constant(places, np.int64), axis=axis)
+    return name
+
+
+def _padded(e: Emitter, name: str, x: Value, pairs: list[list[int]], value: Any) -> str:
+    if not any(n for pair in pairs for n in pair):
+        return name
+    amounts = e.constant([*(p[0] for p in pairs), *(p[1] for p in pairs)], np.int64)
+    return str(e.node("Pad", name, amounts, e.constant(value, x.dtype)))
 
 
 @exports("embedding")
