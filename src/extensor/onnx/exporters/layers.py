@@ -17,10 +17,12 @@ def _pair(value: Any, count: int = 2) -> list[int]:
     return found * count if len(found) == 1 else found
 
 
-def _pads(padding: Any, count: int) -> dict[str, Any]:
-    if isinstance(padding, str):
-        return {"auto_pad": "SAME_UPPER" if padding == "same" else "VALID"}
-    pads = _pair(padding, count)
+def _pads(padding: Any, count: int, reach: list[int] | None = None) -> dict[str, Any]:
+    """Padding before and after each axis; "same" adds what a window of ``reach`` more than one element takes away."""
+    if padding == "same":
+        before, after = [n // 2 for n in reach or []], [n - n // 2 for n in reach or []]
+        return {"pads": before + after}
+    pads = _pair(0 if padding == "valid" else padding, count)
     return {"pads": pads + pads} if any(pads) else {}
 
 
@@ -31,10 +33,11 @@ def conv(
 ) -> str:  # fmt: skip
     """Conv."""
     n = x.ndim - 2
+    reach = [(k - 1) * d for k, d in zip(weight.shape[2:], _pair(dilation, n))]
     return str(
         e.node(
             "Conv", e.use(x, e.out.dtype), e.use(weight, e.out.dtype), e.use(bias, e.out.dtype),
-            strides=_pair(stride, n), dilations=_pair(dilation, n), group=groups, **_pads(padding, n),
+            strides=_pair(stride, n), dilations=_pair(dilation, n), group=groups, **_pads(padding, n, reach),
         )
     )  # fmt: skip
 
@@ -154,10 +157,8 @@ def instance_norm(e: Emitter, x: Value, weight: Any = None, bias: Any = None, ep
 def group_norm(
     e: Emitter, x: Value, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> str:
-    """GroupNormalization from operator set 21 on; before it, InstanceNormalization of the groups."""
+    """InstanceNormalization of the groups: in runtimes it keeps more digits than GroupNormalization does."""
     scale, shift = _weights(e, weight, bias, (x.shape[1],), x.dtype)
-    if e.opset >= 21:
-        return str(e.node("GroupNormalization", e.use(x), scale, shift, num_groups=num_groups, epsilon=eps))
     grouped = e.node("Reshape", e.use(x), e.constant([0, num_groups, -1], np.int64))
     ones, zeros = e.constant(np.ones(num_groups), x.dtype), e.constant(np.zeros(num_groups), x.dtype)
     normal = e.node("InstanceNormalization", grouped, ones, zeros, epsilon=eps)
