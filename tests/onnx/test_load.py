@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -201,3 +203,15 @@ def test_weights_in_another_file(tmp_path: Path) -> None:
     )
     x = et.random.normal(0, (2, 3))
     assert load(tmp_path / "m.onnx")(x).tolist() == load(perceptron())(x).tolist()
+
+
+def test_the_package_loads_without_onnx() -> None:
+    """Importing extensor must not import the standard's package, which is an extra."""
+    code = "import sys, extensor; assert not [m for m in sys.modules if m.split('.')[0] == 'onnx' or m == 'extensor.onnx']"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_without_onnx_the_extra_is_named() -> None:
+    code = "import sys; sys.modules['onnx'] = None; import extensor.onnx"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "pip install 'extensor[onnx]'" in done.stderr
