@@ -70,6 +70,8 @@ PAGES = (
         "Estimators that keep the manners of scikit-learn, which they need.",
         ("extensor.sklearn",),
     ),
+    Page("onnx", "extensor.onnx", "Networks of other programs in, ours out.", ("extensor.onnx",)),
+    Page("convert", "extensor.convert", "Weights of other programs.", ("extensor.convert",)),
     Page("random", "extensor.random", "Random tensors from an explicit seed or generator.", ("extensor.random",)),
     Page("testing", "extensor.testing", "Checking gradients numerically.", ("extensor.testing",)),
     Page("library", "The library itself", "Threads, seeds and what runs.", ("extensor.config",)),

@@ -190,11 +190,13 @@ else:
         (
             "array_api",
             "bench",
+            "convert",
             "data",
             "fft",
             "linalg",
             "models",
             "nn",
+            "onnx",
             "optim",
             "report",
             "sklearn",

@@ -25,7 +25,7 @@ FLOORS = [
     {"autograd"},
     {"array_api", "init", "models", "nn", "optim"},
     {"", "__main__"},  # the package itself gathers the names below it
-    {"bench", "data", "report", "testing", "train"},
+    {"bench", "convert", "data", "onnx", "report", "testing", "train"},
     {"cli", "sklearn"},
 ]
 FLOOR_OF = {name: level for level, names in enumerate(FLOORS) for name in names}

@@ -21,7 +21,15 @@ FUNCTIONS = {
     name.removeprefix("extensor."): function
     for name, function in public_functions().items()
     if not name.startswith(
-        ("extensor.data.", "extensor.optim.", "extensor.report.", "extensor.testing.", "extensor.train.")
+        (
+            "extensor.convert.",
+            "extensor.data.",
+            "extensor.onnx.",
+            "extensor.optim.",
+            "extensor.report.",
+            "extensor.testing.",
+            "extensor.train.",
+        )
     )
 }
 

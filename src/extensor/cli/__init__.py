@@ -21,6 +21,8 @@ COMMANDS = {
     "predict": "What a trained model says about samples.",
     "sample": "Text from a trained language model.",
     "report": "A page with the curves, mistakes and layers of a run.",
+    "export": "A trained model as an ONNX file.",
+    "onnx": "What an ONNX file holds, and whether it is right.",
     "inspect": "What a safetensors file holds.",
     "verify": "Check every gradient numerically, on this machine.",
     "bench": "Measure the speed beside PyTorch, NumPy and JAX.",

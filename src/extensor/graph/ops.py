@@ -155,7 +155,7 @@ class Undifferentiated(OpBase):
         _dress(self, fn, numbers)
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """The call as it is defined: its body."""
+        """The call as it is defined: its body. An observer sees it as it sees the differentiable ones."""
         observer = get_observer()
         if observer is not None:
             return observer(self, args, kwargs)

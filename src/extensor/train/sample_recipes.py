@@ -63,7 +63,7 @@ def _image_sizes(parts: Parts) -> dict[str, Any]:
     return {"num_classes": _outputs(parts.train), "in_channels": int(parts.train.inputs.shape[1])}
 
 
-class _Enlarged:
+class Enlarged:
     """Images of 8 x 8 pixels as 28 x 28: each pixel three times as wide, and a border."""
 
     def __call__(self, batch: np.ndarray, random: Any) -> np.ndarray:
@@ -72,7 +72,7 @@ class _Enlarged:
 
 def enlarged(samples: data.Dataset) -> data.Dataset:
     """Images of 8 x 8 pixels for LeNet-5; others as they are."""
-    return samples.with_transforms(_Enlarged()) if samples.inputs.shape[2:] == (8, 8) else samples
+    return samples.with_transforms(Enlarged()) if samples.inputs.shape[2:] == (8, 8) else samples
 
 
 def _outputs(train: data.Dataset) -> int:

@@ -1,0 +1,27 @@
+"""The operators of the standard, one small function each over public functions, in one file per family."""
+
+from . import (  # noqa: F401
+    activation,
+    arithmetic,
+    attention,
+    casting,
+    control,
+    convolution,
+    indexing,
+    loss,
+    machine_learning,
+    matrix,
+    normalization,
+    pooling,
+    quantization,
+    random,
+    recurrent,
+    reduction,
+    resampling,
+    sequence,
+    shape,
+    signal,
+    text,
+    training,
+    vision,
+)

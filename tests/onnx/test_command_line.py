@@ -1,0 +1,106 @@
+"""``extensor export`` and ``extensor onnx``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+
+import extensor as et
+from extensor.cli import main
+from extensor.onnx.export import run_in_runtime
+
+RUNNER = CliRunner()
+
+
+def run(*words: str | Path) -> str:
+    found = RUNNER.invoke(main, [str(w) for w in words], catch_exceptions=False)
+    assert found.exit_code == 0, found.output
+    return found.output
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table, and runs on it, on digits and on a text."""
+    place = tmp_path_factory.mktemp("runs")
+    rng = np.random.default_rng(0)
+    rows = ["size,age,kind,price"]
+    for _ in range(80):
+        size, age, kind = rng.uniform(20, 200), rng.uniform(0, 0.01), rng.choice(["flat", "house"])
+        rows.append(f"{size},{age},{kind},{1000 * size - 4000 * age + (kind == 'house') * 5e4}")
+    (place / "homes.csv").write_text("\n".join(rows))
+    (place / "text.txt").write_text("to be or not to be that is the question " * 60)
+    run("train", "mlp", "--data", place / "homes.csv", "--epochs", "2", "--out", place / "homes")
+    run("train", "lenet", "--epochs", "1", "--out", place / "digits")
+    run("train", "lstm", "--data", place / "text.txt", "--steps", "2", "--out", place / "lstm")
+    run("train", "chargpt", "--data", place / "text.txt", "--steps", "2", "--out", place / "gpt")
+    return place
+
+
+def test_a_table_goes_out_in_its_own_units(folder: Path) -> None:
+    file = folder / "homes.onnx"
+    assert "largest difference to ONNX Runtime" in run("export", folder / "homes", "--to", file)
+    predicted = run("predict", folder / "homes", "--data", folder / "homes.csv").splitlines()[1]
+    size, age, kind, _ = (folder / "homes.csv").read_text().splitlines()[1].split(",")
+    row = np.array([[float(size), float(age), kind == "flat", kind == "house"]], np.float32)
+    found = run_in_runtime(file, {"x": row})[0]
+    np.testing.assert_allclose(found[0, 0], float(predicted.split(",")[1]), rtol=1e-4)
+    assert json.loads({p.key: p.value for p in onnx.load(file).metadata_props}["columns"])[2]["values"] == [
+        "flat",
+        "house",
+    ]
+
+
+def test_digits_go_out_with_their_scaling_and_names(folder: Path) -> None:
+    file = folder / "digits.onnx"
+    run("export", folder / "digits", "--to", file, "--opset", "17")
+    samples = et.data.digits().split(0.8, rng=0)[1]
+    found = run_in_runtime(file, {"x": samples.inputs[:10]})[0]
+    np.testing.assert_allclose(found.sum(1), 1, rtol=1e-5)
+    lines = run("predict", folder / "digits").splitlines()[1:11]
+    assert [str(k) for k in found.argmax(1)] == [line.split(",")[1] for line in lines]
+    assert json.loads({p.key: p.value for p in onnx.load(file).metadata_props}["classes"]) == list(
+        "0123456789"
+    )
+
+
+@pytest.mark.parametrize("name", ["lstm", "gpt"])
+def test_language_models_take_any_length(name: str, folder: Path) -> None:
+    file = folder / f"{name}.onnx"
+    run("export", folder / name, "--to", file)
+    count = len({p.key: p.value for p in onnx.load(file).metadata_props}["vocabulary"])
+    tokens = np.arange(33).reshape((3, 11)) % count
+    assert run_in_runtime(file, {"tokens": tokens})[0].shape == (3, 11, count)
+
+
+def test_onnx_shows_compares_and_checks(folder: Path) -> None:
+    file = folder / "shown.onnx"
+    et.onnx.export(et.nn.Linear(3, 2, rng=0), file, et.ones((1, 3)))
+    text = run("onnx", file)
+    assert "1 nodes: 1 Gemm" in text
+    assert "8 parameters" in text
+    assert "largest difference to ONNX Runtime" in text
+    assert "gradient along a random direction" in text
+    assert run("onnx", file, "--source").startswith("from extensor import linear\n")
+
+
+def test_a_damaged_file(tmp_path: Path) -> None:
+    (tmp_path / "x.onnx").write_bytes(b"nothing of the kind")
+    found = RUNNER.invoke(main, ["onnx", str(tmp_path / "x.onnx")])
+    assert found.exit_code == 1
+    assert "is no ONNX model" in found.output
+
+
+def test_a_wrong_gradient_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "x.onnx"
+    et.onnx.export(et.nn.Linear(3, 2, rng=0), file, et.ones((1, 3)))
+    monkeypatch.setattr(et.ExTensor, "backward", lambda self: None)
+    for parameter in et.onnx.load(file).parameters():
+        assert parameter.grad is None
+    found = RUNNER.invoke(main, ["onnx", str(file)])
+    assert found.exit_code == 1
+    assert "the gradient of the network is wrong" in found.output
