@@ -98,7 +98,7 @@ bool has_arrays(PyObject* key) {
   return false;
 }
 
-// x[key], which is an array. What is wrong with a key is told by the reference: nothing, if it is not memory that is out.
+// x[key] if that is an array. What is wrong with a key is for the reference to say: then there is none, unless memory ran out.
 Array item_of(PyArrayObject* x, PyObject* key) {
   PyObject* item = PyObject_GetItem(reinterpret_cast<PyObject*>(x), key);
   if (item == nullptr && PyErr_ExceptionMatches(PyExc_MemoryError)) throw PythonError();
