@@ -102,12 +102,12 @@ bool has_arrays(PyObject* key) {
 Array item_of(PyArrayObject* x, PyObject* key) {
   PyObject* item = PyObject_GetItem(reinterpret_cast<PyObject*>(x), key);
   if (item == nullptr && PyErr_ExceptionMatches(PyExc_MemoryError)) throw PythonError();
-  if (item == nullptr) PyErr_Clear();
-  if (item == nullptr || !PyArray_Check(item)) {
-    Py_XDECREF(item);
+  if (item == nullptr) {
+    PyErr_Clear();
     return Array();
   }
-  return owned(reinterpret_cast<PyArrayObject*>(item));
+  Ref<> found = owned(item);
+  return PyArray_Check(item) ? owned(reinterpret_cast<PyArrayObject*>(found.release())) : Array();
 }
 
 // index(x, key); the key has an Ellipsis, so that the result is an array.
