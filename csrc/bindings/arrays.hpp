@@ -32,10 +32,10 @@ PyArray_Descr* descriptor_of(DType dtype);
 inline bool is_readable(PyArrayObject* array) { return PyArray_ISALIGNED(array) && PyArray_ISNOTSWAPPED(array); }
 
 // A new array, contents undefined; from 64 KiB on its memory comes from the buffer pool. C-contiguous, or with strides of the
-// caller's choice, which must cover exactly the bytes of a dense array. nullptr with a Python error set when memory is out.
+// caller's choice, which must cover exactly the bytes of a dense array. nullptr with a Python error set when memory runs out.
 PyArrayObject* new_array(DType dtype, int ndim, const npy_intp* shape, const npy_intp* strides = nullptr);
 
-// The same for bindings: PythonError when memory is out.
+// The same for bindings: PythonError when memory runs out.
 inline Array make_array(DType dtype, int ndim, const npy_intp* shape, const npy_intp* strides = nullptr) {
   return owned(new_array(dtype, ndim, shape, strides));
 }
@@ -53,7 +53,7 @@ Array copy_of(PyArrayObject* array);
 inline PyObject* not_covered() { return Py_NewRef(Py_NotImplemented); }
 
 // Adds `function` to the dict of kernels under `name`. What it throws becomes a Python error (exceptions.hpp). The function's self
-// is a capsule that holds `context`; read it with kernel_context. PythonError when memory is out.
+// is a capsule that holds `context`; read it with kernel_context. PythonError when memory runs out.
 using KernelFunction = PyObject* (*)(PyObject* self, PyObject* const* args, Py_ssize_t count);
 
 // What stands behind a function that add_kernel made, for callers that catch C++ exceptions themselves; nullptr for others.

@@ -10,7 +10,7 @@
 
 namespace extensor {
 
-// Sets the Python error that says the same as the C++ exception that is being handled: MemoryError for memory that is out,
+// Sets the Python error that says the same as the C++ exception that is being handled: MemoryError where memory ran out,
 // OSError for what the system refused, RuntimeError for everything else. To be called in a handler.
 void set_python_error();
 

@@ -98,16 +98,16 @@ bool has_arrays(PyObject* key) {
   return false;
 }
 
-// x[key], which is an array. What is wrong with a key is told by the reference: nothing, if it is not memory that is out.
+// x[key] if that is an array. What is wrong with a key is for the reference to say: then there is none, unless memory ran out.
 Array item_of(PyArrayObject* x, PyObject* key) {
   PyObject* item = PyObject_GetItem(reinterpret_cast<PyObject*>(x), key);
   if (item == nullptr && PyErr_ExceptionMatches(PyExc_MemoryError)) throw PythonError();
-  if (item == nullptr) PyErr_Clear();
-  if (item == nullptr || !PyArray_Check(item)) {
-    Py_XDECREF(item);
+  if (item == nullptr) {
+    PyErr_Clear();
     return Array();
   }
-  return owned(reinterpret_cast<PyArrayObject*>(item));
+  Ref<> found = owned(item);
+  return PyArray_Check(item) ? owned(reinterpret_cast<PyArrayObject*>(found.release())) : Array();
 }
 
 // index(x, key); the key has an Ellipsis, so that the result is an array.

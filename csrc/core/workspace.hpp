@@ -13,7 +13,7 @@ namespace extensor::EXTENSOR_ISA {
 namespace extensor {
 #endif
 
-// Room for `count` elements, aligned to 64 bytes, contents undefined; std::bad_alloc when memory is out. So many bytes as
+// Room for `count` elements, aligned to 64 bytes, contents undefined; std::bad_alloc when memory runs out. So many bytes as
 // `on_stack` cost nothing.
 template <class T, size_t on_stack = 0>
 class Workspace {

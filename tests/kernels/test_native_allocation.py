@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import tracemalloc
@@ -12,12 +13,15 @@ import numpy as np
 import pytest
 from kernel_calls import LAYOUTS, arguments
 
+import extensor as et
 from extensor.kernels import NATIVE
 
 native = pytest.importorskip("extensor._native", reason="the native core is not installed")
 
 NAMES = sorted(NATIVE)
-WITHOUT_MEMORY = {"flip", "permute", "reshape", "sum_backward", "swapaxes", "transpose"}
+WITHOUT_MEMORY = {
+    "first_outside", "first_unlike", "flip", "permute", "reshape", "sum_backward", "swapaxes", "transpose",
+}  # fmt: skip
 ROUNDS = 10
 
 
@@ -71,7 +75,9 @@ def test_out_of_memory(name: str, layout: str) -> None:
         assert raised, f"allocation {count} failed and was not reported"
         assert references(args) == before
         assert native.get_buffer_bytes() == pooled, f"a buffer was lost with allocation {count}"
-        assert bytes_lost(name, args, count) < 64 * ROUNDS, f"allocation {count} loses an object"
+        # another thread may allocate meanwhile, but not each time
+        few = any(bytes_lost(name, args, count) < 64 * ROUNDS for _ in range(3))
+        assert few, f"allocation {count} loses an object"
         count += 1
     if layout == "contiguous":
         assert (count == 0) == (name in WITHOUT_MEMORY)
@@ -82,6 +88,38 @@ def test_gradient_of_a_convolution_that_is_not_contiguous() -> None:
     with pytest.raises(MemoryError):
         native.fail_allocation_after(0)
         NATIVE["conv2d_backward"](*args)
+
+
+def test_each_allocation_of_a_training_step() -> None:
+    rng = np.random.default_rng(0)
+    model = et.nn.Sequential(
+        et.nn.Conv2d(1, 6, 5, padding=2, rng=0), et.nn.ReLU(), et.nn.MaxPool2d(2), et.nn.Conv2d(6, 16, 5, rng=1), et.nn.ReLU(),
+        et.nn.AvgPool2d(2), et.nn.Flatten(), et.nn.Linear(400, 120, rng=2), et.nn.LayerNorm(120), et.nn.Linear(120, 10, rng=3),
+    )  # fmt: skip
+    x = et.tensor(rng.standard_normal((64, 1, 28, 28)).astype(np.float32))
+    labels = et.tensor(rng.integers(0, 10, 64))
+    optimizer = et.optim.Adam(list(model.parameters()), lr=0.0)
+
+    def step() -> float:
+        optimizer.zero_grad()
+        loss = et.cross_entropy(model(x), labels)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    for _ in range(3):
+        expected = step()
+    for count in itertools.count():
+        native.fail_allocation_after(count)
+        try:
+            step()
+        except MemoryError:
+            assert native.fail_allocation_after(-1) < 0
+        else:
+            assert native.fail_allocation_after(-1) >= 0, f"allocation {count} failed and was not reported"
+            break
+    assert count > 100
+    assert step() == expected
 
 
 def test_a_daemon_thread_inside_a_kernel_at_exit() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from itertools import permutations
 from typing import Any
 
@@ -100,6 +101,16 @@ def layouts(x: np.ndarray) -> list[np.ndarray]:
     ]
 
 
+def is_native_copy(x: np.ndarray, shape: tuple[int, ...]) -> bool:
+    """Whether the reshape takes memory of ours."""
+    from extensor import _native
+
+    _native.fail_allocation_after(0)
+    with contextlib.suppress(MemoryError):
+        NATIVE["reshape"](x, shape)
+    return _native.fail_allocation_after(-1) < 0
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int8, np.bool_])
 def test_reshape_is_a_view_where_numpy_has_one(dtype: Any) -> None:
     x = np.arange(4 * 6 * 5).reshape(4, 6, 5).astype(dtype)
@@ -129,6 +140,7 @@ def test_reshape_is_a_view_where_numpy_has_one(dtype: Any) -> None:
             np.testing.assert_array_equal(found, expected)
             shared = np.shares_memory(expected, given)
             assert np.shares_memory(found, given) == shared, (given.shape, given.strides, expected.shape)
+            assert is_native_copy(given, expected.shape) == (not shared and given.size > 0)
             views, copies = views + shared, copies + (not shared)
     assert views > 30
     assert copies > 30
