@@ -72,12 +72,21 @@ PyObject* py_set_buffer_limit(PyObject*, PyObject* bytes) {
   });
 }
 
-PyObject* py_get_buffer_bytes(PyObject*, PyObject*) { return PyLong_FromSize_t(get_buffer_bytes()); }
+PyObject* py_get_buffer_bytes(PyObject*, PyObject*) { return PyLong_FromSize_t(buffer_figures().cached); }
 
-PyObject* py_release_buffers(PyObject*, PyObject*) {
-  release_buffers();
-  Py_RETURN_NONE;
+PyObject* py_buffer_figures(PyObject*, PyObject*) {
+  const BufferFigures f = buffer_figures();
+  return Py_BuildValue("(nnnnn)", Py_ssize_t(f.used), Py_ssize_t(f.peak), Py_ssize_t(f.cached), Py_ssize_t(f.limit), Py_ssize_t(f.mapped));
 }
+
+PyObject* py_set_buffer_wait(PyObject*, PyObject* milliseconds) {
+  return guarded([&] {
+    set_buffer_wait(read_whole(milliseconds));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* py_release_buffers(PyObject*, PyObject*) { return PyLong_FromSize_t(release_buffers()); }
 
 PyObject* py_fail_allocation_after(PyObject*, PyObject* count) {
   return guarded([&] { return PyLong_FromLongLong(allocations_before_failure.exchange(read_whole(count))); });
@@ -93,8 +102,12 @@ PyMethodDef functions[] = {
     {"set_buffer_limit", py_set_buffer_limit, METH_O,
      "set_buffer_limit($module, bytes, /)\n--\n\nKeep at most so many bytes of freed buffers."},
     {"get_buffer_bytes", py_get_buffer_bytes, METH_NOARGS, "get_buffer_bytes($module)\n--\n\nBytes of freed buffers kept now."},
+    {"buffer_figures", py_buffer_figures, METH_NOARGS,
+     "buffer_figures($module)\n--\n\nBytes of buffers: used, at most used, kept, kept at most, and the addresses held for them."},
+    {"set_buffer_wait", py_set_buffer_wait, METH_O,
+     "set_buffer_wait($module, milliseconds, /)\n--\n\nHow long a freed buffer is kept; 10,000."},
     {"release_buffers", py_release_buffers, METH_NOARGS,
-     "release_buffers($module)\n--\n\nGive all freed buffers back to the system."},
+     "release_buffers($module)\n--\n\nGive all freed buffers back to the system; returns their bytes."},
     {"fail_allocation_after", py_fail_allocation_after, METH_O,
      "fail_allocation_after($module, count, /)\n--\n\n"
      "For tests: after so many more, one allocation of a kernel fails; negative: none does. Returns what was left of the last count."},

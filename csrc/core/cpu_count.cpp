@@ -4,19 +4,18 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
-#include <limits>
-#include <sstream>
 #include <string>
 #include <thread>
 
 #ifdef __linux__
 #include <sched.h>
+#include <unistd.h>
 #endif
+
+#include "core/cgroup.hpp"
 
 namespace extensor {
 namespace {
-
-constexpr double unlimited = std::numeric_limits<double>::infinity();
 
 #ifdef __linux__
 
@@ -24,7 +23,7 @@ int affinity_count() {
   for (int size = CPU_SETSIZE; size <= 64 * CPU_SETSIZE; size *= 2) {
     cpu_set_t* set = CPU_ALLOC(size);
     const size_t bytes = CPU_ALLOC_SIZE(size);
-    const bool known = sched_getaffinity(0, bytes, set) == 0;
+    const bool known = sched_getaffinity(getpid(), bytes, set) == 0;  // of the main thread: see affinity.hpp
     const int count = known ? CPU_COUNT_S(bytes, set) : 0;
     CPU_FREE(set);
     if (known) return count;
@@ -48,35 +47,7 @@ double quota_v1(const std::string& directory) {
   return quota > 0 && period > 0 ? quota / period : unlimited;
 }
 
-// The tightest quota on the way from a group up to the root of its hierarchy. Inside a container the
-// path may lead outside what is mounted; the root is read in any case.
-template <class Quota>
-double tightest_quota(const std::string& root, std::string path, Quota quota) {
-  double tightest = quota(root);
-  while (path.size() > 1) {
-    tightest = std::min(tightest, quota(root + path));
-    path.resize(path.find_last_of('/'));
-  }
-  return tightest;
-}
-
-// Lines of /proc/self/cgroup read "0::/path" (v2) or "4:cpu,cpuacct:/path" (v1).
-double cgroup_quota() {
-  double tightest = unlimited;
-  std::ifstream file("/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream fields(line);
-    std::string id, controllers, path;
-    if (!std::getline(fields, id, ':') || !std::getline(fields, controllers, ':') || !std::getline(fields, path)) continue;
-    if (path.empty() || path[0] != '/') continue;
-    if (controllers.empty()) {
-      tightest = std::min(tightest, tightest_quota("/sys/fs/cgroup", path, quota_v2));
-    } else if (("," + controllers + ",").find(",cpu,") != std::string::npos) {
-      tightest = std::min(tightest, tightest_quota("/sys/fs/cgroup/cpu", path, quota_v1));
-    }
-  }
-  return tightest;
-}
+double cgroup_quota() { return least_cgroup_figure("cpu", quota_v2, quota_v1); }
 
 #else
 
@@ -90,7 +61,7 @@ double cgroup_quota() { return unlimited; }
 int usable_cpu_count() {
   int count = affinity_count();
   if (count < 1) count = static_cast<int>(std::thread::hardware_concurrency());
-  const double quota = std::ceil(cgroup_quota());
+  static const double quota = std::ceil(cgroup_quota());  // files to read: once
   if (quota < count) count = static_cast<int>(quota);
   return std::max(count, 1);
 }

@@ -2,20 +2,23 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <mutex>
 #include <new>
 #include <vector>
 
 #include "core/allocation_failure.hpp"
+#include "core/memory_limits.hpp"
+#include "core/pages.hpp"
 
 #ifdef __unix__
 #include <pthread.h>
-#include <unistd.h>
 #endif
-#ifdef __linux__
-#include <sys/mman.h>
+#ifdef __GLIBC__
+#include <malloc.h>
 #endif
 
 namespace extensor {
@@ -25,13 +28,16 @@ namespace {
 // and one freed buffer serves many requests.
 constexpr int steps_per_doubling = 8;
 constexpr int class_count = 64 * steps_per_doubling;
-constexpr size_t huge_page = size_t{2} << 20;
-// Buffers from this size on, and too small to fill large pages of their own, share slabs of them: the tensors of a network lie
-// on more small pages than a processor has addresses for. Their sizes are whole small pages.
-#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)  // which looks for writes behind the end of a buffer
-#define EXTENSOR_SLABS
-#endif
-constexpr size_t smallest_shared = 64 * 1024, largest_shared = 2 * huge_page - 1, slab_bytes = 16 * huge_page;
+constexpr size_t smallest_class = 4096;
+
+// A buffer that waited so long for its next user belongs to work that is over. To get the memory back costs a tenth of a
+// second for each gigabyte, so a program that comes back to its old sizes later loses little.
+constexpr int64_t longest_wait_ms = 10'000;
+// Ages and the need of others are looked at this often at most; the latter if the pool keeps enough to matter.
+constexpr int64_t look_ms = 250;
+constexpr size_t worth_a_look = size_t{32} << 20;
+
+constexpr size_t largest_limit = size_t{2} << 30;
 
 struct SizeClass {
   int index;
@@ -39,7 +45,7 @@ struct SizeClass {
 };
 
 SizeClass size_class(size_t bytes) {
-  bytes = std::max(bytes, size_t{4096});
+  bytes = std::max(bytes, smallest_class);
   const int exponent = 63 - __builtin_clzll(bytes);
   const size_t step = (size_t{1} << exponent) / steps_per_doubling;
   const size_t rounded = (bytes + step - 1) / step * step;
@@ -48,38 +54,175 @@ SizeClass size_class(size_t bytes) {
   return {index, rounded};
 }
 
-#ifdef EXTENSOR_SLABS
-bool is_shared(size_t bytes) { return bytes >= smallest_shared && bytes <= largest_shared; }
-#else
-bool is_shared(size_t) { return false; }
-#endif
+size_t class_bytes(int index) {
+  const size_t top = size_t{1} << (index / steps_per_doubling);
+  return top + static_cast<size_t>(index % steps_per_doubling) * (top / steps_per_doubling);
+}
+static_assert(smallest_paged % (page_step * steps_per_doubling) == 0, "sizes of paged buffers are whole steps");
 
-void* allocate_alone(size_t bytes) {
-  const size_t alignment = bytes >= 2 * huge_page ? huge_page : buffer_alignment;
-  void* data = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+// A clock that is cheap to read; its hand moves every few milliseconds.
+int64_t now_ms() {
 #ifdef __linux__
-  if (data != nullptr && alignment == huge_page) madvise(data, bytes, MADV_HUGEPAGE);
+  timespec time;
+  if (clock_gettime(CLOCK_MONOTONIC_COARSE, &time) == 0) return int64_t{time.tv_sec} * 1000 + time.tv_nsec / 1'000'000;
 #endif
-  return data;
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-size_t default_limit() {
-  const size_t most = size_t{2} << 30;
-#ifdef __unix__
-  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  if (pages > 0 && page > 0) return std::min(most, static_cast<size_t>(pages) * static_cast<size_t>(page) / 8);
-#endif
-  return most;
-}
+size_t default_limit() { return std::min(largest_limit, usable_memory() / 8); }
 
-struct Pool {
+struct Kept {
+  void* data;
+  int64_t since;  // in milliseconds
+};
+
+class Pool {
+ public:
+  void* acquire(size_t bytes) {
+    const SizeClass size = size_class(bytes);
+    std::lock_guard<std::mutex> lock(mutex);
+    std::vector<Kept>& list = kept_[static_cast<size_t>(size.index)];
+    void* data = nullptr;
+    if (!list.empty()) {
+      data = list.back().data;
+      list.pop_back();
+      cached_ -= size.bytes;
+    } else {
+      look_around(now_ms());
+      data = allocate(size.bytes);
+      if (data == nullptr && cached_ > 0) {
+        shrink(0);
+        data = allocate(size.bytes);
+      }
+      if (data == nullptr) return nullptr;
+    }
+    used_ += size.bytes;
+    peak_ = std::max(peak_, used_);
+    return data;
+  }
+
+  void recycle(void* data, size_t bytes) {
+    const SizeClass size = size_class(bytes);
+    std::lock_guard<std::mutex> lock(mutex);
+    used_ -= size.bytes;
+    const int64_t now = now_ms();
+    if (cached_ + size.bytes > limit_ || !keep(size, {data, now})) give_back(data, size.bytes);
+    look_around(now);
+  }
+
+  size_t release() {
+    std::lock_guard<std::mutex> lock(mutex);
+    const size_t before = cached_;
+    shrink(0);
+    return before;
+  }
+
+  void set_limit(size_t bytes) {
+    std::lock_guard<std::mutex> lock(mutex);
+    limit_ = bytes == automatic_buffer_limit ? default_limit() : bytes;
+    shrink(limit_);
+  }
+
+  void set_wait(int64_t milliseconds) {
+    std::lock_guard<std::mutex> lock(mutex);
+    longest_wait_ = milliseconds;
+    next_look_ = 0;
+  }
+
+  BufferFigures figures() {
+    std::lock_guard<std::mutex> lock(mutex);
+#ifdef EXTENSOR_PAGES
+    return {used_, peak_, cached_, limit_, small_ + pages_.mapped()};
+#else
+    return {used_, peak_, cached_, limit_, small_};
+#endif
+  }
+
   std::mutex mutex;
-  std::array<std::vector<void*>, class_count> free;
-  std::array<std::vector<void*>, class_count> bare;  // places in slabs whose memory went back to the system
-  char* slab = nullptr;  // what is left of the last slab
-  size_t slab_left = 0;
-  size_t bytes = 0;
-  size_t limit = default_limit();
+
+ private:
+  void* allocate(size_t bytes) {
+#ifdef EXTENSOR_PAGES
+    if (bytes >= smallest_paged) return pages_.allocate(bytes);
+#endif
+    void* data = std::aligned_alloc(buffer_alignment, bytes);
+    if (data != nullptr) small_ += bytes;
+    return data;
+  }
+
+  void give_back(void* data, size_t bytes) {
+#ifdef EXTENSOR_PAGES
+    if (bytes >= smallest_paged) return pages_.free(data, bytes);
+#endif
+    small_ -= bytes;
+    std::free(data);
+  }
+
+  bool keep(SizeClass size, Kept kept) {
+    try {
+      kept_[static_cast<size_t>(size.index)].push_back(kept);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    cached_ += size.bytes;
+    return true;
+  }
+
+  // The buffers of a class are handed out last in, first out: those that waited longest come first.
+  void drop_first(int index, size_t count) {
+    std::vector<Kept>& list = kept_[static_cast<size_t>(index)];
+    const size_t bytes = class_bytes(index);
+    for (size_t i = 0; i < count; ++i) give_back(list[i].data, bytes);
+    list.erase(list.begin(), list.begin() + static_cast<ptrdiff_t>(count));
+    cached_ -= count * bytes;
+  }
+
+  void drop_older_than(int64_t since) {
+    for (int index = 0; index < class_count; ++index) {
+      const std::vector<Kept>& list = kept_[static_cast<size_t>(index)];
+      size_t count = 0;
+      while (count < list.size() && list[count].since < since) ++count;
+      if (count > 0) drop_first(index, count);
+    }
+  }
+
+  // Gives back what is above `keep` bytes: always the buffer that has waited longest, of two the larger.
+  void shrink(size_t keep) {
+    while (cached_ > keep) {
+      int oldest = -1;
+      for (int index = class_count - 1; index >= 0; --index) {
+        const std::vector<Kept>& list = kept_[static_cast<size_t>(index)];
+        if (list.empty()) continue;
+        if (oldest < 0 || list[0].since < kept_[static_cast<size_t>(oldest)][0].since) oldest = index;
+      }
+      const size_t bytes = class_bytes(oldest), excess = cached_ - keep;
+      const size_t count = keep == 0 ? kept_[static_cast<size_t>(oldest)].size() : 1;
+      drop_first(oldest, std::min(count, (excess + bytes - 1) / bytes));
+    }
+  }
+
+  // Now and then: drops what is too old, and what is more than half of the memory that there would be without it.
+  void look_around(int64_t now) {
+    if (now < next_look_ || cached_ == 0) return;
+    next_look_ = now + std::min(look_ms, longest_wait_);
+    drop_older_than(now - longest_wait_);
+    if (cached_ < worth_a_look) return;
+    size_t available;
+    try {
+      available = available_memory();
+    } catch (const std::bad_alloc&) {
+      available = 0;
+    }
+    if (available < cached_) shrink((available + cached_) / 2);
+  }
+
+  std::array<std::vector<Kept>, class_count> kept_;
+  size_t used_ = 0, peak_ = 0, cached_ = 0, small_ = 0;
+  size_t limit_ = default_limit();
+  int64_t next_look_ = 0, longest_wait_ = longest_wait_ms;
+#ifdef EXTENSOR_PAGES
+  Pages pages_;
+#endif
 };
 
 // Never destroyed: arrays may be freed while the interpreter is being torn down.
@@ -95,70 +238,6 @@ Pool& pool() {
   return *shared;
 }
 
-// A buffer in a slab. What does not fit into the rest of a slab leaves it untouched, and so without memory.
-void* allocate_shared(Pool& shared, SizeClass size) {
-#ifdef EXTENSOR_SLABS
-  std::vector<void*>& bare = shared.bare[static_cast<size_t>(size.index)];
-  if (!bare.empty()) {
-    void* data = bare.back();
-    bare.pop_back();
-    return data;
-  }
-  if (shared.slab_left < size.bytes) {
-    const size_t room = slab_bytes + huge_page;
-    void* fresh = mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (fresh == MAP_FAILED) {  // near a limit of the address space: a place of its own
-      void* alone = mmap(nullptr, size.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-      return alone == MAP_FAILED ? nullptr : alone;
-    }
-    const uintptr_t start = (reinterpret_cast<uintptr_t>(fresh) + huge_page - 1) / huge_page * huge_page;
-    shared.slab = reinterpret_cast<char*>(start);
-    shared.slab_left = slab_bytes;
-    madvise(shared.slab, slab_bytes, MADV_HUGEPAGE);
-  }
-  void* data = shared.slab;
-  shared.slab += size.bytes;
-  shared.slab_left -= size.bytes;
-  return data;
-#else
-  (void)shared, (void)size;
-  return nullptr;
-#endif
-}
-
-void* allocate(Pool& shared, SizeClass size) {
-  if (!is_shared(size.bytes)) return allocate_alone(size.bytes);
-  std::lock_guard<std::mutex> lock(shared.mutex);
-  return allocate_shared(shared, size);
-}
-
-// Back to the system; of a place in a slab, its memory. The pool is locked.
-void give_back(Pool& shared, SizeClass size, void* data) {
-#ifdef EXTENSOR_SLABS
-  if (is_shared(size.bytes)) {
-    madvise(data, size.bytes, MADV_DONTNEED);
-    shared.bare[static_cast<size_t>(size.index)].push_back(data);
-    return;
-  }
-#endif
-  (void)shared, (void)size;
-  std::free(data);
-}
-
-// Frees what is above `keep` bytes, largest buffers first.
-void shrink(Pool& shared, size_t keep) {
-  for (int index = class_count - 1; index >= 0 && shared.bytes > keep; --index) {
-    std::vector<void*>& list = shared.free[static_cast<size_t>(index)];
-    const size_t top = size_t{1} << (index / steps_per_doubling);
-    const size_t bytes = top + static_cast<size_t>(index % steps_per_doubling) * (top / steps_per_doubling);
-    while (!list.empty() && shared.bytes > keep) {
-      give_back(shared, {index, bytes}, list.back());
-      list.pop_back();
-      shared.bytes -= bytes;
-    }
-  }
-}
-
 }  // namespace
 
 void* require_buffer(size_t bytes) {
@@ -170,61 +249,25 @@ void* require_buffer(size_t bytes) {
 void* acquire_buffer(size_t bytes) {
   if (allocation_fails()) return nullptr;
   if (bytes > SIZE_MAX / 4) return nullptr;  // more than any machine has; its size class would overflow
-  const SizeClass size = size_class(bytes);
-  Pool& shared = pool();
-  {
-    std::lock_guard<std::mutex> lock(shared.mutex);
-    std::vector<void*>& list = shared.free[static_cast<size_t>(size.index)];
-    if (!list.empty()) {
-      void* data = list.back();
-      list.pop_back();
-      shared.bytes -= size.bytes;
-      return data;
-    }
-  }
-  void* data = allocate(shared, size);
-  if (data == nullptr) {
-    release_buffers();
-    data = allocate(shared, size);
-  }
-  return data;
+  return pool().acquire(bytes);
 }
 
-void recycle_buffer(void* data, size_t bytes) {
-  const SizeClass size = size_class(bytes);
-  Pool& shared = pool();
-  std::lock_guard<std::mutex> lock(shared.mutex);
-  if (shared.bytes + size.bytes > shared.limit) {
-    give_back(shared, size, data);
-    return;
-  }
-  shared.free[static_cast<size_t>(size.index)].push_back(data);
-  shared.bytes += size.bytes;
-}
+void recycle_buffer(void* data, size_t bytes) { pool().recycle(data, bytes); }
 
-void set_buffer_limit(size_t bytes) {
-  Pool& shared = pool();
-  std::lock_guard<std::mutex> lock(shared.mutex);
-  shared.limit = bytes;
-  shrink(shared, bytes);
-}
+void set_buffer_limit(size_t bytes) { pool().set_limit(bytes); }
 
-size_t get_buffer_limit() {
-  Pool& shared = pool();
-  std::lock_guard<std::mutex> lock(shared.mutex);
-  return shared.limit;
-}
+size_t get_buffer_limit() { return pool().figures().limit; }
 
-size_t get_buffer_bytes() {
-  Pool& shared = pool();
-  std::lock_guard<std::mutex> lock(shared.mutex);
-  return shared.bytes;
-}
+void set_buffer_wait(int64_t milliseconds) { pool().set_wait(milliseconds); }
 
-void release_buffers() {
-  Pool& shared = pool();
-  std::lock_guard<std::mutex> lock(shared.mutex);
-  shrink(shared, 0);
+BufferFigures buffer_figures() { return pool().figures(); }
+
+size_t release_buffers() {
+  const size_t released = pool().release();
+#ifdef __GLIBC__
+  malloc_trim(0);  // and what lies idle between the small ones
+#endif
+  return released;
 }
 
 }  // namespace extensor

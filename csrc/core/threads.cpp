@@ -7,19 +7,19 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <exception>
-#include <utility>
 #include <mutex>
+#include <new>
+#include <system_error>
 #include <thread>
+#include <utility>
 
+#include "core/affinity.hpp"
 #include "core/cpu_count.hpp"
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
+#include <signal.h>
 #define EXTENSOR_HAS_FORK 1
-#endif
-#if defined(__linux__)
-#include <sched.h>
-#define EXTENSOR_HAS_AFFINITY 1
 #endif
 
 namespace extensor {
@@ -36,6 +36,16 @@ constexpr int max_threads = 256;
 // How long a worker looks for more work before it sleeps. Longer than the gaps between the shared parts of a training
 // step: a core that sleeps in a virtual machine wakes up too late for the next one.
 constexpr auto spin_time = std::chrono::microseconds(200);
+// A worker that was away from its core for so long between two looks was not alone on it: it costs a neighbour what it does
+// not need. So it sleeps at once, now and for a while.
+constexpr auto longest_look = std::chrono::microseconds(50);
+constexpr auto considerate_time = std::chrono::milliseconds(50);
+// A start of a worker that failed (a limit of processes or of memory) is not tried again for so long,
+constexpr auto retry_time = std::chrono::seconds(1);
+// and what the process is allowed to use is looked at this often at most.
+constexpr auto look_time = std::chrono::milliseconds(1);
+
+using Clock = std::chrono::steady_clock;
 
 inline void pause_briefly() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -45,52 +55,33 @@ inline void pause_briefly() {
 #endif
 }
 
-// Woken by a caller, a worker is often put on the caller's own core, even when another is idle, and stays there: the two
-// then take turns. So a worker leaves word where it runs, and a caller that finds it on its own core sends it away.
-class Place {
+void run_serially(int64_t items, Chunks chunks, detail::ChunkFunction function, void* context) {
+  for (int64_t chunk = 0; chunk < chunks.count; ++chunk) {
+    const int64_t begin = chunk * chunks.size;
+    function(context, begin, std::min(items, begin + chunks.size));
+  }
+}
+
+// A thread inherits which signals it blocks. Those meant for the process belong to its own threads, one of which may wait in
+// a call that a signal is to interrupt; what a thread does to itself stays its own.
+class SignalsBlocked {
  public:
-  // By the worker, where it runs now.
-  void update() {
-#ifdef EXTENSOR_HAS_AFFINITY
-    core_.store(sched_getcpu(), std::memory_order_relaxed);
-#endif
+#ifdef EXTENSOR_HAS_FORK
+  SignalsBlocked() {
+    sigset_t most;
+    sigfillset(&most);
+    for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGPROF}) sigdelset(&most, signal);
+    pthread_sigmask(SIG_SETMASK, &most, &before_);
   }
-
-  // By the caller. The worker may then run on all cores it started with, but this one.
-  void leave_to_caller(int here) {
-#ifdef EXTENSOR_HAS_AFFINITY
-    if (core_.load(std::memory_order_relaxed) != here || here < 0) return;
-    cpu_set_t cores = cores_;
-    CPU_CLR(here, &cores);
-    if (CPU_COUNT(&cores) > 0 && pthread_setaffinity_np(thread_, sizeof cores, &cores) == 0)
-      core_.store(-1, std::memory_order_relaxed);
-#else
-    (void)here;
-#endif
-  }
-
-  static int of_caller() {
-#ifdef EXTENSOR_HAS_AFFINITY
-    return sched_getcpu();
-#else
-    return -1;
-#endif
-  }
-
-  // By the caller that started the worker, which may run where its caller may.
-  void set_thread(std::thread::native_handle_type thread) {
-    thread_ = thread;
-#ifdef EXTENSOR_HAS_AFFINITY
-    if (sched_getaffinity(0, sizeof cores_, &cores_) != 0) CPU_ZERO(&cores_);
-#endif
-  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
  private:
-  std::thread::native_handle_type thread_{};
-#ifdef EXTENSOR_HAS_AFFINITY
-  cpu_set_t cores_;
+  sigset_t before_;
+#else
+  SignalsBlocked() {}
 #endif
-  std::atomic<int> core_{-1};
 };
 
 // A job is open while its chunks are handed out. `state_` holds, in one word, the number of the job,
@@ -98,11 +89,12 @@ class Place {
 // open and the caller leaves only when all workers have left: no worker ever sees a job that is gone.
 class Pool {
  public:
+  // For the one who made the pool busy, who shares the work of `threads` threads with as many helpers as there are.
   void run(int64_t items, Chunks chunks, detail::ChunkFunction function, void* context, int threads) {
-    const int helpers = static_cast<int>(std::min<int64_t>(threads, chunks.count)) - 1;
-    start_workers(helpers);
+    const int helpers = start_workers(static_cast<int>(std::min<int64_t>(threads, chunks.count)) - 1);
+    if (helpers == 0) return run_serially(items, chunks, function, context);
     const int here = Place::of_caller();
-    for (int i = 0; i < workers_; ++i) where_[i].leave_to_caller(here);
+    for (int i = 0; i < workers_; ++i) where_[i].leave_to_caller(here, cores_);
     function_ = function;
     context_ = context;
     items_ = items;
@@ -123,6 +115,17 @@ class Pool {
       else std::this_thread::yield();
     }
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));  // memory that was out, in whichever thread
+  }
+
+  // Follows the process to the cores it may use now. For the one who made the pool busy.
+  void follow_process() {
+    const Clock::time_point now = Clock::now();
+    if (now < next_look_) return;
+    next_look_ = now + look_time;
+    Cores cores;
+    if (!cores.read() || !(cores != cores_)) return;
+    cores_ = cores;
+    for (int i = 0; i < workers_; ++i) where_[i].move_to(cores_);
   }
 
   // Whether that many workers are looking for work. For the one who made the pool busy.
@@ -160,13 +163,26 @@ class Pool {
     error_ = std::move(error);
   }
 
-  void start_workers(int count) {
-    for (; workers_ < count; ++workers_) {
-      Place& place = where_[workers_];
-      std::thread worker([this, &place] { serve(place); });
-      place.set_thread(worker.native_handle());
-      worker.detach();
+  // Starts what is missing to `count` workers and says how many of those there are: fewer where the system refuses.
+  int start_workers(int count) {
+    if (workers_ >= count) return count;
+    const Clock::time_point now = Clock::now();
+    if (now < next_start_) return workers_;
+    try {
+      const SignalsBlocked blocked;
+      for (; workers_ < count; ++workers_) {
+        Place& place = where_[workers_];
+        std::thread worker([this, &place] { serve(place); });
+        place.set_thread(worker.native_handle());
+        place.move_to(cores_);
+        worker.detach();
+      }
+    } catch (const std::system_error&) {
+      next_start_ = now + retry_time;
+    } catch (const std::bad_alloc&) {
+      next_start_ = now + retry_time;
     }
+    return workers_;
   }
 
   void wake(int helpers) {
@@ -183,9 +199,10 @@ class Pool {
 
   [[noreturn]] void serve(Place& place) {
     uint64_t last_job = 0;
+    Clock::time_point next_spin;
     for (;;) {
       place.update();
-      wait_for_news(last_job);
+      wait_for_news(last_job, next_spin);
       uint64_t state = state_.load(std::memory_order_acquire);
       while ((state & open_bit) && !state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel)) {
       }
@@ -197,14 +214,17 @@ class Pool {
     }
   }
 
-  void wait_for_news(uint64_t last_job) {
-    const auto deadline = std::chrono::steady_clock::now() + spin_time;
-    do {
+  // By a worker, which may not spin before `next_spin`.
+  void wait_for_news(uint64_t last_job, Clock::time_point& next_spin) {
+    const Clock::time_point begin = Clock::now();
+    for (Clock::time_point now = begin; now >= next_spin && now - begin < spin_time;) {
       for (int i = 0; i < 32; ++i) {
         if (has_news(last_job)) return;
         pause_briefly();
       }
-    } while (std::chrono::steady_clock::now() < deadline);
+      const Clock::time_point before = std::exchange(now, Clock::now());
+      if (now - before > longest_look) next_spin = now + considerate_time;
+    }
     std::unique_lock<std::mutex> lock(sleep_mutex_);
     sleeping_.fetch_add(1, std::memory_order_seq_cst);
     while (!has_news(last_job)) sleep_condition_.wait(lock);
@@ -217,6 +237,8 @@ class Pool {
   Chunks chunks_{0, 0};
   int workers_ = 0;
   Place where_[max_threads];
+  Cores cores_;
+  Clock::time_point next_start_, next_look_;
   alignas(64) std::atomic<uint64_t> state_{0};
   struct alignas(64) Share {
     std::atomic<int64_t> next{0};
@@ -231,7 +253,7 @@ class Pool {
   std::condition_variable sleep_condition_;
 };
 
-std::atomic<int> thread_count{0};
+std::atomic<int> wanted_threads{0};  // 0: as many as the process may use
 std::atomic<Pool*> the_pool{nullptr};
 
 // The pool is never destroyed: its workers may outlive the end of main. A forked child has no workers,
@@ -248,34 +270,40 @@ Pool& pool() {
   return *the_pool.load(std::memory_order_acquire);
 }
 
-int initial_thread_count() {
-  if (const char* text = std::getenv("EXTENSOR_NUM_THREADS")) {
-    const int count = std::atoi(text);
-    if (count > 0) return std::min(count, max_threads);
-  }
-  return std::min(usable_cpu_count(), max_threads);
+// What the user asked for, 0 for nothing.
+int wanted_thread_count() {
+  static const bool read = [] {
+    const char* text = std::getenv("EXTENSOR_NUM_THREADS");
+    const int count = text == nullptr ? 0 : std::atoi(text);
+    int none = 0;
+    if (count > 0) wanted_threads.compare_exchange_strong(none, std::min(count, max_threads));
+    return true;
+  }();
+  (void)read;
+  return wanted_threads.load(std::memory_order_relaxed);
 }
 
-void run_serially(int64_t items, Chunks chunks, detail::ChunkFunction function, void* context) {
-  for (int64_t chunk = 0; chunk < chunks.count; ++chunk) {
-    const int64_t begin = chunk * chunks.size;
-    function(context, begin, std::min(items, begin + chunks.size));
+// As many as the process may use cores, as it was at the last look.
+int usable_thread_count() {
+  static std::atomic<int> count{0};
+  static std::atomic<Clock::rep> next_look{0};
+  const Clock::time_point now = Clock::now();
+  if (count.load(std::memory_order_relaxed) == 0 || now.time_since_epoch().count() >= next_look.load(std::memory_order_relaxed)) {
+    count.store(std::min(usable_cpu_count(), max_threads), std::memory_order_relaxed);
+    next_look.store((now + look_time).time_since_epoch().count(), std::memory_order_relaxed);
   }
+  return count.load(std::memory_order_relaxed);
 }
 
 }  // namespace
 
 int get_num_threads() {
-  int count = thread_count.load(std::memory_order_relaxed);
-  if (count == 0) {
-    count = initial_thread_count();
-    thread_count.store(count, std::memory_order_relaxed);
-  }
-  return count;
+  const int wanted = wanted_thread_count();
+  return wanted > 0 ? wanted : usable_thread_count();
 }
 
 void set_num_threads(int count) {
-  thread_count.store(std::clamp(count, 1, max_threads), std::memory_order_relaxed);
+  wanted_threads.store(std::clamp(count, 1, max_threads), std::memory_order_relaxed);
 }
 
 Chunks plan_chunks(int64_t items, double cost_ns) {
@@ -296,6 +324,7 @@ void detail::run_chunks(int64_t items, Chunks chunks, ChunkFunction function, vo
     std::atomic<bool>& busy;
     ~Release() { busy.store(false, std::memory_order_release); }
   } release{shared.busy};
+  shared.follow_process();
   if (chunks.light && !shared.has_awake(std::min<int64_t>(threads, chunks.count) - 1)) run_serially(items, chunks, function, context);
   else shared.run(items, chunks, function, context, threads);
 }

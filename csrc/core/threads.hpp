@@ -11,8 +11,8 @@
 
 namespace extensor {
 
-// Threads a kernel may use, the caller included. Starts as EXTENSOR_NUM_THREADS or, if that is unset,
-// as many as the affinity mask and the cgroup quota allow.
+// Threads a kernel may use, the caller included: what was set, else EXTENSOR_NUM_THREADS, else as many as the affinity mask, as
+// it is now, and the cgroup quota allow. Where the system refuses to start a thread, a kernel runs on those there are.
 int get_num_threads();
 void set_num_threads(int count);
 

@@ -131,7 +131,8 @@ __all__ = [
     "draw_graph", "explain", "grad", "hessian", "hvp", "jacobian", "jvp", "no_grad", "value_and_grad", "vjp",
     "AnomalyError", "GraphError",
     # the library
-    "OutOfBoundsError", "get_num_threads", "seed", "set_num_threads", "show_config", "__version__",
+    "OutOfBoundsError", "get_num_threads", "memory", "release_memory", "seed", "set_num_threads", "show_config",
+    "__version__",
     # modules
     "init", "nn", "optim", "random",
 ]  # fmt: skip

@@ -1,11 +1,11 @@
-"""What runs: version, kernels, instruction set and threads."""
+"""What runs: version, kernels, instruction set, threads and memory."""
 
 from __future__ import annotations
 
 import operator
 import os
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ try:
 except ImportError:
     _native = None  # type: ignore[assignment]
 
-__all__ = ["get_num_threads", "set_num_threads", "show_config"]
+__all__ = ["get_num_threads", "memory", "release_memory", "set_num_threads", "show_config"]
 
 MAX_THREADS = 256
 
@@ -88,6 +88,53 @@ def _as_count(n: Any) -> int:
     if not 1 <= count <= MAX_THREADS:
         raise ValueError(f"[set_num_threads] n must be from 1 to {MAX_THREADS}, got {count}")
     return count
+
+
+class MemoryUse(NamedTuple):
+    """Bytes that the native core holds: its results from 64 KiB on and the workspaces of its kernels."""
+
+    used: int
+    peak: int
+    cached: int
+    cache_limit: int
+    reserved: int
+
+
+def memory() -> MemoryUse:
+    """How much memory the native core holds, in bytes.
+
+    Freed buffers are kept for the next result of their size, since fresh memory is slow. One that nobody needed for ten
+    seconds goes back to the system; so do the oldest when memory runs short, on the machine, in the control group or under
+    a limit of the process. Small results and what NumPy allocates are not counted; without the native core all is 0.
+
+    Returns:
+        A tuple of ``used`` (in tensors and workspaces), ``peak`` (the most so far), ``cached`` (kept for reuse),
+        ``cache_limit`` (at most kept: an eighth of the memory, 2 GiB or less) and ``reserved`` (addresses held).
+
+    Example:
+        >>> import extensor as et
+        >>> before = et.memory().used
+        >>> x = et.ones(1_000_000) + 1
+        >>> 4_000_000 <= et.memory().used - before <= 4_500_000 or et.memory().reserved == 0
+        True
+    """
+    return MemoryUse(*(_native.buffer_figures() if _native is not None else (0,) * 5))
+
+
+def release_memory() -> int:
+    """Give the memory that is kept for reuse back to the system, and return how many bytes that was.
+
+    There is no need to: memory that others need goes back by itself. It helps before a pause of the process, between two
+    measurements, and before another program is started that wants all there is.
+
+    Example:
+        >>> import extensor as et
+        >>> x = et.ones(1_000_000) + 1
+        >>> del x
+        >>> et.release_memory() >= 0, et.memory().cached
+        (True, 0)
+    """
+    return _native.release_buffers() if _native is not None else 0
 
 
 def show_config() -> None:

@@ -1,13 +1,13 @@
-"""The thread pool and the buffer pool: many callers at once, forks, changes of the thread count, reuse and release."""
+"""The thread pool: many callers at once, forks, changes of the thread count and of the cores, threads that cannot start."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -111,76 +111,115 @@ left = False
 for _ in range(20):  # the worker may sleep through a call
     for task in (0, *workers):
         os.sched_setaffinity(task, {here})
+    os.sched_setaffinity(0, {here, there})  # may leave, but need not
     NATIVE["exp"](x)  # caller and worker on one core
     NATIVE["exp"](x)
     left = left or any(os.sched_getaffinity(worker) == {there} for worker in workers)
-print(left, os.sched_getaffinity(0) == {here})
+print(left, os.sched_getaffinity(0) == {here, there})
 """
     assert _python(code, EXTENSOR_NUM_THREADS="2") == "True True"
+
+
+WORKERS = """
+import os, time
+import numpy as np
+from extensor import _native
+from extensor.kernels import NATIVE
+
+def tasks():
+    return set(map(int, os.listdir("/proc/self/task")))
+
+x = np.linspace(0, 1, 1_000_000, dtype=np.float32)
+_native.set_num_threads(1)
+want, before = NATIVE["exp"](x), tasks()
+_native.set_num_threads({threads})
+
+def run():
+    assert np.array_equal(NATIVE["exp"](x), want)
+    return tasks() - before  # ours, and with a sanitizer its own
+"""
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2, reason="needs two cores"
+)
+def test_workers_follow_the_affinity_of_the_process() -> None:
+    code = """
+here, there = sorted(os.sched_getaffinity(0))[:2]
+first = run()
+for cores in ({here}, {there}, {here, there}):
+    os.sched_setaffinity(0, cores)
+    time.sleep(0.01)
+    workers = run()
+    print(len(workers) > 0 and all(os.sched_getaffinity(worker) <= cores for worker in workers))
+"""
+    assert _python(WORKERS.replace("{threads}", "2") + code).split() == ["True"] * 3
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2, reason="needs two cores"
+)
+def test_the_number_of_threads_follows_the_affinity_unless_it_was_set() -> None:
+    code = """
+import os, time
+from extensor import _native
+here, there = sorted(os.sched_getaffinity(0))[:2]
+for cores in ({here}, {here, there}, {there}):
+    os.sched_setaffinity(0, cores)
+    time.sleep(0.01)
+    print(_native.get_num_threads())
+_native.set_num_threads(5)
+print(_native.get_num_threads())
+"""
+    assert _python(code, EXTENSOR_NUM_THREADS="").split() == ["1", "2", "1", "5"]
+    assert _python(code, EXTENSOR_NUM_THREADS="3").split() == ["3", "3", "3", "5"]
+
+
+LIMITS = {
+    "address space": """
+import resource
+size = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmSize")) * 1024
+kind, limit = resource.RLIMIT_AS, size + 2**22  # less than a stack
+""",
+    "processes": """
+import resource
+if os.getuid() == 0:
+    os.setuid(65534)  # the limit is not for root
+kind, limit = resource.RLIMIT_NPROC, 1
+""",
+}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits as Linux keeps them")
+@pytest.mark.parametrize("limit", LIMITS)
+def test_a_thread_that_cannot_start_is_done_without(limit: str) -> None:
+    code = f"""
+run()  # leaves the memory of a result for the next one
+{LIMITS[limit]}
+most = resource.getrlimit(kind)[1]
+resource.setrlimit(kind, (limit, most))
+_native.set_num_threads(8)
+print(all(len(run()) == 0 for _ in range(100)))
+resource.setrlimit(kind, (most, most))
+time.sleep(1.1)  # one does not try all the time
+print(len(run()))
+"""
+    assert _python(WORKERS.replace("{threads}", "1") + code).split() == ["True", "7"]
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals as POSIX has them")
+def test_signals_are_left_to_the_threads_of_python() -> None:
+    code = """
+import signal
+workers = run()
+masks = [int(line.split()[1], 16) for worker in workers for line in open(f"/proc/self/task/{worker}/status") if line.startswith("SigBlk")]
+print(len(masks), all(mask >> (signal.SIGINT - 1) & 1 and not mask >> (signal.SIGSEGV - 1) & 1 for mask in masks))
+print(signal.pthread_sigmask(signal.SIG_BLOCK, []) == set())
+"""
+    assert _python(WORKERS.replace("{threads}", "2") + code).split() == ["1", "True", "True"]
 
 
 def test_the_environment_can_ask_for_a_lower_instruction_set() -> None:
     code = "from extensor import _native; print(_native.isa())"
     assert _python(code, EXTENSOR_ISA="baseline") == "baseline"
     assert _python(code, EXTENSOR_ISA="nonsense") == _python(code, EXTENSOR_ISA="")
-
-
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads the resident set as Linux shows it")
-def test_memory_of_freed_buffers_goes_back_to_the_system_and_comes_again() -> None:
-    def resident() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
-
-    x = np.arange(80_000, dtype=np.float32)  # a size that shares its pages with others
-    kept = NATIVE["negate"](x)
-    for _ in range(2):
-        made = [NATIVE["negate"](x) for _ in range(200)]
-        assert all(np.array_equal(m, kept) for m in made)
-        before = resident()
-        del made
-        _native.release_buffers()
-        assert before - resident() > 100 * x.nbytes
-    np.testing.assert_array_equal(kept, -x)
-
-
-def test_freed_buffers_are_reused_up_to_the_limit() -> None:
-    limit = _native.get_buffer_limit()
-    try:
-        _native.release_buffers()
-        assert _native.get_buffer_bytes() == 0
-        first = NATIVE["negate"](X)
-        address = first.ctypes.data
-        assert address % 64 == 0
-        del first
-        held = _native.get_buffer_bytes()
-        assert held >= X.nbytes
-        second = NATIVE["negate"](X)
-        assert second.ctypes.data == address
-        assert _native.get_buffer_bytes() == 0
-        del second
-        _native.set_buffer_limit(0)
-        assert _native.get_buffer_bytes() == 0
-        third = NATIVE["negate"](X)
-        del third
-        assert _native.get_buffer_bytes() == 0
-    finally:
-        _native.set_buffer_limit(limit)
-        _native.release_buffers()
-    assert _native.get_buffer_limit() == limit
-
-
-def test_a_view_keeps_its_buffer_alive() -> None:
-    _native.release_buffers()
-    result = NATIVE["negate"](X)
-    view = result[10:20]
-    del result
-    others = [NATIVE["exp"](X) for _ in range(3)]
-    np.testing.assert_array_equal(view, -X[10:20])
-    assert len(others) == 3
-
-
-def test_results_are_never_shared() -> None:
-    sizes = (100, 20_000, 70_000, 1_000_003)
-    results = [NATIVE["negate"](X[:n]) for n in sizes for _ in range(3)]
-    for i, a in enumerate(results):
-        for b in results[i + 1 :]:
-            assert not np.shares_memory(a, b)

@@ -74,7 +74,7 @@ OF_FUNCTIONS = {
     "backward_source", "checkpoint", "checkpoint_sequential", "detect_anomaly", "differentiable", "draw_graph", "explain",
     "grad", "hessian", "hvp", "jacobian", "jvp", "no_grad", "value_and_grad", "vjp",
 }  # fmt: skip
-WITHOUT_ARGUMENTS = {"show_config", "get_num_threads"}
+WITHOUT_ARGUMENTS = {"show_config", "get_num_threads", "memory", "release_memory"}
 
 
 def pair_call(name: str) -> Arguments:

@@ -15,7 +15,7 @@ _REASONS: dict[str, str] = {
     "checkpoint_sequential differentiable no_grad detect_anomaly",
     "explains what was recorded": "backward_source draw_graph explain",
     "works on gradients that are known": "sgd_step clip_grad_norm clip_grad_value",
-    "concerns the machine": "show_config set_num_threads get_num_threads seed",
+    "concerns the machine": "show_config set_num_threads get_num_threads memory release_memory seed",
 }
 
 NOT_DIFFERENTIABLE: dict[str, str] = {
