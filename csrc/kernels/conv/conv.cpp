@@ -1,9 +1,12 @@
 // What each convolution asks of the two kernels. Compiled once.
 #include "kernels/conv/conv.hpp"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "core/dtype.hpp"
+#include "core/threads.hpp"
 #include "kernels/conv/maps.hpp"
 #include "kernels/conv/winograd.hpp"
 #include "kernels/matmul/matmul.hpp"
@@ -28,26 +31,78 @@ Direction forward_direction(const ConvShape& s, int d) {
     out.shift.push_back(p * s.dilation[d] - s.padding[d]);
     out.element.push_back(p);
   }
-  out.axis = {s.x[d], s.y[d], s.stride[d], 0, 1, 0, nullptr, nullptr};
+  out.axis = {s.x[d], s.y[d], s.y[d] > 1 ? s.stride[d] : 1, 0, 1, 0, nullptr, nullptr};  // one output takes no step
   return out;
 }
 
 // Backwards, the positions i of x with the same phase = (i + padding) % stride see the same elements p of the kernel,
-// those with p * dilation % stride == phase, each one step apart: y[(i + padding - p * dilation) / stride].
-Direction backward_direction(const ConvShape& s, int d, int64_t phase) {
+// those with p * dilation % stride == phase, each one step apart: y[(i + padding - p * dilation) / stride]. One direction for
+// each phase that sees any: at most as many as the kernel has elements, however large the stride is.
+std::vector<Direction> backward_directions(const ConvShape& s, int d) {
   const int64_t stride = s.stride[d], padding = s.padding[d];
-  const int64_t first = phase >= padding ? 0 : (padding - phase + stride - 1) / stride;
-  Direction out;
-  for (int64_t p = 0; p < s.kernel[d]; ++p) {
-    const int64_t distance = p * s.dilation[d] - phase;
-    if (distance % stride != 0) continue;
-    out.shift.push_back(first - distance / stride);
-    out.element.push_back(p);
+  std::vector<int64_t> elements;
+  for (int64_t p = 0; p < s.kernel[d]; ++p) elements.push_back(p);
+  const auto phase_of = [&](int64_t p) { return p * s.dilation[d] % stride; };
+  std::stable_sort(elements.begin(), elements.end(), [&](int64_t p, int64_t q) { return phase_of(p) < phase_of(q); });
+  std::vector<Direction> out;
+  for (size_t e = 0; e < elements.size();) {
+    const int64_t phase = phase_of(elements[e]);
+    const int64_t first = phase >= padding ? 0 : (padding - phase + stride - 1) / stride;
+    const int64_t start = first * stride + phase - padding;
+    Direction direction;
+    for (; e < elements.size() && phase_of(elements[e]) == phase; ++e) {
+      direction.shift.push_back(first - (elements[e] * s.dilation[d] - phase) / stride);
+      direction.element.push_back(elements[e]);
+    }
+    if (start >= s.x[d]) continue;
+    direction.axis = {s.y[d], (s.x[d] - start + stride - 1) / stride, 1, start, stride, 0, nullptr, nullptr};
+    out.push_back(std::move(direction));
   }
-  const int64_t start = first * stride + phase - padding;
-  const int64_t count = start >= s.x[d] ? 0 : (s.x[d] - start + stride - 1) / stride;
-  out.axis = {s.y[d], count, 1, start, stride, 0, nullptr, nullptr};
   return out;
+}
+
+// Whether the kernels would copy much that nobody sees: outputs a large step apart, or taps a large dilation.
+bool is_sparse(const Direction& direction) {
+  constexpr int64_t worth_gathering = 8;
+  const auto [least, most] = std::minmax_element(direction.shift.begin(), direction.shift.end());
+  const int64_t extent = (direction.axis.count - 1) * direction.axis.step + *most - *least + 1;
+  return extent > worth_gathering * direction.axis.count * int64_t(direction.shift.size());
+}
+
+// What each element of a sparse axis of the source becomes when only what is seen is kept, -1 for zeros: what output i sees
+// through tap t is then element i * taps + t. An axis that is not sparse stays as it is.
+std::vector<int64_t> gather_axis(Direction& direction) {
+  ConvAxis& axis = direction.axis;
+  std::vector<int64_t> places;
+  if (!is_sparse(direction)) {
+    for (int64_t i = 0; i < axis.source; ++i) places.push_back(i);
+    return places;
+  }
+  for (int64_t i = 0; i < axis.count; ++i)
+    for (const int64_t shift : direction.shift) {
+      const int64_t place = i * axis.step + shift;
+      places.push_back(place >= 0 && place < axis.source ? place : -1);
+    }
+  axis.source = int64_t(places.size()), axis.step = int64_t(direction.shift.size());
+  for (size_t t = 0; t < direction.shift.size(); ++t) direction.shift[t] = int64_t(t);
+  return places;
+}
+
+// The source of a map, or if an axis is sparse what is seen of it, which `room` then holds; the axes change with it.
+template <class T>
+const T* seen_source(const T* source, int64_t planes, Direction& rows, Direction& columns, std::vector<T>& room) {
+  if (!is_sparse(rows) && !is_sparse(columns)) return source;
+  const int64_t height = rows.axis.source, width = columns.axis.source;
+  const std::vector<int64_t> row_places = gather_axis(rows), column_places = gather_axis(columns);
+  room.assign(size_t(planes) * row_places.size() * column_places.size(), T(0));
+  T* to = room.data();
+  for (int64_t plane = 0; plane < planes; ++plane, source += height * width)
+    for (const int64_t row : row_places)
+      for (const int64_t column : column_places) {
+        if (row >= 0 && column >= 0) *to = source[row * width + column];
+        ++to;
+      }
+  return room.data();
 }
 
 void run(const ConvMap<float>& map) {
@@ -58,6 +113,23 @@ void run(const ConvWeightMap<float>& map) {
   if (!EXTENSOR_SELECT(winograd_table)().weight_map(map)) EXTENSOR_SELECT(conv_weight_table)().map32(map);
 }
 void run(const ConvWeightMap<double>& map) { EXTENSOR_SELECT(conv_weight_table)().map64(map); }
+
+// How many positions belong to the phases of these directions.
+int64_t positions_of(const std::vector<Direction>& directions) {
+  int64_t count = 0;
+  for (const Direction& direction : directions) count += direction.axis.count;
+  return count;
+}
+
+// What the positions that see nothing are.
+template <class T>
+void fill_with_bias(const ConvShape& s, const T* bias, T* x) {
+  const int64_t pixels = s.x[0] * s.x[1], channels = s.groups * s.inputs;
+  parallel_for(s.images * channels, 0.1 * double(pixels), [&](int64_t begin, int64_t end) {
+    for (int64_t plane = begin; plane < end; ++plane)
+      std::fill_n(x + plane * pixels, pixels, bias == nullptr ? T(0) : bias[plane % channels]);
+  });
+}
 
 // A kernel of one element that looks at every pixel once: a plain matrix product for every image.
 bool is_pointwise(const ConvShape& s) {
@@ -70,7 +142,8 @@ bool is_pointwise(const ConvShape& s) {
 
 double conv_ns(const ConvShape& s, int item_size) {
   const double taps = double(s.kernel[0] * s.kernel[1]) * double(s.y[0] * s.y[1]);
-  return 100 + double(s.images * s.groups) * double(s.inputs * s.outputs) * taps * item_size / 150.0;
+  const double pixels = double(s.x[0]) * double(s.x[1]);  // all written on the way back, however few are seen
+  return 100 + double(s.images * s.groups) * double(s.inputs) * (double(s.outputs) * taps / 150.0 + pixels / 50.0) * item_size;
 }
 
 template <class T>
@@ -82,6 +155,8 @@ void conv_forward(const ConvShape& s, const T* x, const T* weight, const T* bias
     return matmul(product, Batch<T>{s.images, 0, s.inputs * pixels, s.outputs * pixels});
   }
   Direction rows = forward_direction(s, 0), columns = forward_direction(s, 1);
+  std::vector<T> room;
+  x = seen_source(x, s.images * s.groups * s.inputs, rows, columns, room);
   const int64_t kernel = s.kernel[0] * s.kernel[1], input = s.inputs * kernel;
   run(ConvMap<T>{s.images, s.groups, s.inputs, s.outputs, rows.ready(), columns.ready(), x, weight, s.outputs * input,
                  input, kernel, s.kernel[1], bias, y, s.y[0], s.y[1]});
@@ -95,12 +170,16 @@ void conv_transposed(const ConvShape& s, const T* y, const T* weight, const T* b
     product.row_bias = bias;
     return matmul(product, Batch<T>{s.images, 0, s.outputs * pixels, s.inputs * pixels});
   }
+  if (s.images * s.groups * s.inputs * s.x[0] * s.x[1] == 0) return;
+  const std::vector<Direction> all_rows = backward_directions(s, 0), all_columns = backward_directions(s, 1);
+  if (positions_of(all_rows) != s.x[0] || positions_of(all_columns) != s.x[1]) fill_with_bias(s, bias, x);
   const int64_t kernel = s.kernel[0] * s.kernel[1], input = s.inputs * kernel;
-  for (int64_t i = 0; i < s.stride[0]; ++i) {
-    for (int64_t j = 0; j < s.stride[1]; ++j) {
-      Direction rows = backward_direction(s, 0, i), columns = backward_direction(s, 1, j);
-      if (rows.axis.count == 0 || columns.axis.count == 0) continue;
-      run(ConvMap<T>{s.images, s.groups, s.outputs, s.inputs, rows.ready(), columns.ready(), y, weight,
+  std::vector<T> room;
+  for (const Direction& of_rows : all_rows) {
+    for (const Direction& of_columns : all_columns) {
+      Direction rows = of_rows, columns = of_columns;
+      const T* source = seen_source(y, s.images * s.groups * s.outputs, rows, columns, room);
+      run(ConvMap<T>{s.images, s.groups, s.outputs, s.inputs, rows.ready(), columns.ready(), source, weight,
                      s.outputs * input, kernel, input, s.kernel[1], bias, x, s.x[0], s.x[1]});
     }
   }
@@ -109,6 +188,8 @@ void conv_transposed(const ConvShape& s, const T* y, const T* weight, const T* b
 template <class T>
 void conv_weight_gradient(const ConvShape& s, const T* y, const T* x, T* weight) {
   Direction rows = forward_direction(s, 0), columns = forward_direction(s, 1);
+  std::vector<T> room;
+  x = seen_source(x, s.images * s.groups * s.inputs, rows, columns, room);
   run(ConvWeightMap<T>{s.images, s.groups, s.inputs, s.outputs, rows.ready(), columns.ready(), x, y, weight});
 }
 

@@ -14,20 +14,34 @@ from .matrix import widened
 __all__ = ["conv2d", "conv2d_backward", "conv_transpose2d", "conv_transpose2d_backward"]
 
 
-def padded(x, padding):
-    """``x`` with zeros around its last two axes."""
-    top, bottom, left, right = padding
-    return np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)))
+def met(inputs, outputs, stride, offset):
+    """Which outputs i meet an input at i * stride + offset, and those inputs: two slices of the same length."""
+    first = max(0, -(offset // stride))
+    last = min(outputs, -((offset - inputs) // stride))
+    if first >= last:
+        return slice(0, 0), slice(0, 0)
+    return slice(first, last), slice(first * stride + offset, (last - 1) * stride + offset + 1, stride)
 
 
-def patches(x, size, stride, dilation, groups):
-    """What each element of the output sees, as rows: (N, groups, oh * ow, C / groups * kh * kw)."""
-    reach = tuple(d * (k - 1) + 1 for d, k in zip(dilation, size))
-    views = np.lib.stride_tricks.sliding_window_view(x, reach, axis=(2, 3))
-    views = views[:, :, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]]
-    n, c, oh, ow, kh, kw = views.shape
-    views = views.reshape(n, groups, c // groups, oh, ow, kh, kw).transpose(0, 1, 3, 4, 2, 5, 6)
-    return views.reshape(n, groups, oh * ow, c // groups * kh * kw)
+def meetings(shape, out, size, stride, padding, dilation):
+    """For each element (p, q) of a kernel of ``size``: what it sees of images of ``shape``, and for which pixels."""
+    for p in range(size[0]):
+        rows, from_rows = met(shape[2], out[0], stride[0], p * dilation[0] - padding[0])
+        for q in range(size[1]):
+            columns, from_columns = met(shape[3], out[1], stride[1], q * dilation[1] - padding[2])
+            yield p, q, (..., from_rows, from_columns), (..., rows, columns)
+
+
+def patches(x, out, size, stride, padding, dilation, groups):
+    """What each pixel of an output of size ``out`` sees, as columns: (N, groups, C / groups * kh * kw, oh * ow).
+
+    Beyond the images are zeros. The work is that of the pixels seen, whatever the stride and the dilation.
+    """
+    n, c = x.shape[:2]
+    seen = np.zeros((n, c, *size, *out), x.dtype)
+    for p, q, there, here in meetings(x.shape, out, size, stride, padding, dilation):
+        seen[:, :, p, q][here] = x[there]
+    return seen.reshape(n, groups, c // groups * size[0] * size[1], out[0] * out[1])
 
 
 def matrices(weight, groups):
@@ -42,34 +56,23 @@ def pixels(y, groups):
     return y.reshape(n, groups, c // groups, h * w).swapaxes(2, 3)
 
 
-def spread(g, weight, size, stride, dilation, groups):
-    """The adjoint of the convolution: every pixel of ``g`` adds its multiple of the weight to an image of ``size``."""
+def spread(g, weight, shape, stride, padding, dilation, groups):
+    """The adjoint of the convolution: every pixel of ``g`` adds its multiple of the weight to images of ``shape``."""
     n, _, oh, ow = g.shape
     _, c, kh, kw = weight.shape
     rows = pixels(g, groups) @ matrices(weight, groups)
     rows = rows.reshape(n, groups, oh, ow, c, kh, kw).transpose(5, 6, 0, 1, 4, 2, 3)
     rows = rows.reshape(kh, kw, n, groups * c, oh, ow)
-    out = np.zeros((n, groups * c, *size), g.dtype)
-    for i in range(kh):
-        for j in range(kw):
-            top, left = i * dilation[0], j * dilation[1]
-            out[
-                :,
-                :,
-                top : top + (oh - 1) * stride[0] + 1 : stride[0],
-                left : left + (ow - 1) * stride[1] + 1 : stride[1],
-            ] += rows[i, j]
+    out = np.zeros(shape, g.dtype)
+    for p, q, there, here in meetings(shape, (oh, ow), (kh, kw), stride, padding, dilation):
+        out[there] += rows[p, q][here]
     return out
 
 
-def weight_gradient(g, x, shape, stride, dilation, groups):
-    """sum over images and pixels of the outer product of ``g`` and what it sees of the padded ``x``."""
-    oh, ow = g.shape[2:]
-    height, width = (
-        (n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip((oh, ow), stride, dilation, shape[2:])
-    )
-    seen = patches(x[:, :, :height, :width], shape[2:], stride, dilation, groups)
-    return (pixels(g, groups).swapaxes(2, 3) @ seen).sum(0).reshape(shape)
+def weight_gradient(g, x, shape, stride, padding, dilation, groups):
+    """sum over images and pixels of the outer product of ``g`` and what it sees of ``x``."""
+    seen = patches(x, g.shape[2:], shape[2:], stride, padding, dilation, groups)
+    return (pixels(g, groups).swapaxes(2, 3) @ seen.swapaxes(2, 3)).sum(0).reshape(shape)
 
 
 def biased(y, bias, dtype):
@@ -82,55 +85,47 @@ def biased(y, bias, dtype):
 @kernel
 def conv2d(x, weight, bias, stride, padding, dilation, groups):
     (x, weight), dtype = widened(x, weight)
-    x = padded(x, padding)
-    size = weight.shape[2:]
-    oh, ow = ((n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(x.shape[2:], size, stride, dilation))
-    y = matrices(weight, groups) @ patches(x, size, stride, dilation, groups).swapaxes(2, 3)
-    return biased(y.reshape(x.shape[0], weight.shape[0], oh, ow), bias, dtype)
+    size, around = weight.shape[2:], (padding[0] + padding[1], padding[2] + padding[3])
+    out = tuple(
+        (n + p - d * (k - 1) - 1) // s + 1
+        for n, p, k, s, d in zip(x.shape[2:], around, size, stride, dilation)
+    )
+    y = matrices(weight, groups) @ patches(x, out, size, stride, padding, dilation, groups)
+    return biased(y.reshape(x.shape[0], weight.shape[0], *out), bias, dtype)
 
 
 @kernel
 def conv2d_backward(g, x, weight, stride, padding, dilation, groups, needs):
     (g, x, weight), dtype = widened(g, x, weight)
     grad_x = grad_weight = None
-    x = padded(x, padding)
     if needs[0]:
-        top, bottom, left, right = padding
-        height, width = x.shape[2:]
-        grad_x = spread(g, weight, (height, width), stride, dilation, groups)
-        grad_x = grad_x[:, :, top : height - bottom, left : width - right].astype(dtype)
+        grad_x = spread(g, weight, x.shape, stride, padding, dilation, groups).astype(dtype)
     if needs[1]:
-        grad_weight = weight_gradient(g, x, weight.shape, stride, dilation, groups).astype(dtype)
+        grad_weight = weight_gradient(g, x, weight.shape, stride, padding, dilation, groups).astype(dtype)
     return grad_x, grad_weight, g.sum((0, 2, 3)).astype(dtype) if needs[2] else None
 
 
 @kernel
 def conv_transpose2d(x, weight, bias, stride, padding, dilation, groups, output_padding):
     (x, weight), dtype = widened(x, weight)
-    top, bottom, left, right = padding
-    height, width = (
-        (n - 1) * s + d * (k - 1) + 1 + more
-        for n, s, d, k, more in zip(x.shape[2:], stride, dilation, weight.shape[2:], output_padding)
+    around = padding[0] + padding[1], padding[2] + padding[3]
+    size = (
+        (n - 1) * s + d * (k - 1) + 1 + more - p
+        for n, s, d, k, more, p in zip(
+            x.shape[2:], stride, dilation, weight.shape[2:], output_padding, around
+        )
     )
-    y = spread(x, weight, (height, width), stride, dilation, groups)
-    return biased(y[:, :, top : height - bottom, left : width - right], bias, dtype)
+    shape = x.shape[0], weight.shape[1] * groups, *size
+    return biased(spread(x, weight, shape, stride, padding, dilation, groups), bias, dtype)
 
 
 @kernel
 def conv_transpose2d_backward(g, x, weight, stride, padding, dilation, groups, needs):
     (g, x, weight), dtype = widened(g, x, weight)
     grad_x = grad_weight = None
-    seen = padded(g, padding)
     if needs[0]:
-        oh, ow = x.shape[2:]
-        size = weight.shape[2:]
-        height, width = (
-            (n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip((oh, ow), stride, dilation, size)
-        )
-        grad_x = matrices(weight, groups) @ patches(
-            seen[:, :, :height, :width], size, stride, dilation, groups
-        ).swapaxes(2, 3)
-        grad_x = grad_x.reshape(x.shape).astype(dtype)
+        seen = patches(g, x.shape[2:], weight.shape[2:], stride, padding, dilation, groups)
+        grad_x = (matrices(weight, groups) @ seen).reshape(x.shape).astype(dtype)
     if needs[1]:
-        grad_weight = weight_gradient(x, seen, weight.shape, stride, dilation, groups).astype(dtype)
+        grad_weight = weight_gradient(x, g, weight.shape, stride, padding, dilation, groups).astype(dtype)
     return grad_x, grad_weight, g.sum((0, 2, 3)).astype(dtype) if needs[2] else None
