@@ -112,6 +112,33 @@ def test_what_overflows_on_the_way_does_not_in_the_result() -> None:
             np.testing.assert_allclose(ours, theirs, rtol=0, atol=1.5e-5 * float(np.std(theirs)))
 
 
+# S over S_seen of the outputs in the first row, as csrc/kernels/conv/winograd_guard.hpp has it: up to 16 the method may be used,
+# with its bound; above, the direct sum, with its own.
+@pytest.mark.parametrize("ratio", [1.5, 4.0, 15.9, 16.1, 1e3, 1e6, 1e8])
+@pytest.mark.parametrize("side", ["top", "bottom", "left", "right"])
+@pytest.mark.parametrize("inputs", [16, 40])
+def test_weights_that_are_not_seen_at_an_edge_leave_no_error_there(
+    inputs: int, side: str, ratio: float
+) -> None:
+    rng = np.random.default_rng(7)
+    weight = rng.uniform(0.9, 1.1, (16, inputs, 3, 3))
+    weight[:, :, 0] *= 2 * (ratio - 1)  # the row that the first outputs do not see, beside two that they do
+    turns = {"top": 0, "left": 1, "bottom": 2, "right": 3}[side]
+    weight = np.rot90(weight, turns, (2, 3)).astype(np.float32)
+    x = rng.uniform(0.5, 1, (16, inputs, 12, 12)).astype(np.float32)
+    g = np.zeros((16, 16, 12, 12), np.float32)
+    found = results(g, x, weight, None, PLAIN, "native")[0]
+    want = results(g, x, weight, None, PLAIN, "reference")[0]
+    terms = 9 * inputs
+    unit = 2.0**-24
+    bound = (
+        206 * (44 + inputs / 32) * 2 * ratio * unit if ratio < 16 else terms * unit
+    )  # 2: largest pixel over the least
+    assert (np.abs(found - want) / want).max() <= bound
+    # No sum of positive numbers is far from what one sees of the method, either.
+    assert (np.abs(found - want) / want).max() <= 2e-5
+
+
 def test_the_method_is_used() -> None:
     """An image with an inf is convolved directly, and where the inf is not seen the two methods round differently."""
     rng = np.random.default_rng(10)

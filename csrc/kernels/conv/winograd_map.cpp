@@ -11,6 +11,7 @@
 // Compiled once per instruction set.
 #include "core/threads.hpp"
 #include "kernels/conv/winograd.hpp"
+#include "kernels/conv/winograd_guard.hpp"
 #include "kernels/conv/winograd_products.hpp"
 #include "kernels/conv/winograd_tiles.hpp"
 #include "kernels/conv/winograd_weight.hpp"
@@ -23,11 +24,13 @@ constexpr int64_t least_tiles = 24;
 // Longer sums over channels are made of pieces.
 constexpr int64_t longest_chain = 32;
 
-// weight[point, input, output], in lanes of outputs; computed in float64 and rounded once.
-Spread transform_weight(const ConvMap<float>& m, int64_t outputs, int64_t distance, float* to) {
+// weight[point, input, output], in lanes of outputs; computed in float64 and rounded once. Whether the method suits their sizes.
+bool transform_weight(const ConvMap<float>& m, int64_t outputs, int64_t distance, float* to) {
   constexpr int lanes = Floats::lanes, half = Doubles::lanes;
   const int64_t first_row = least_shift(m.rows), first_column = least_shift(m.columns);
   Spread spread;
+  Workspace<double> sizes(9 * outputs);
+  std::memset(sizes.data(), 0, size_t(9 * outputs) * sizeof(double));
   for (int64_t c = 0; c < m.inputs; ++c) {  // 36 places are written to at a time: each is to go forward steadily
     for (int64_t o = 0; o < outputs; o += lanes) {
       const int64_t count = min_of(lanes, m.outputs - o);
@@ -40,6 +43,7 @@ Spread transform_weight(const ConvMap<float>& m, int64_t outputs, int64_t distan
           const Floats tap = load(lane);
           spread.add(tap, lanes_below<float>(int(count)));
           const int64_t row = m.rows.shift[p] - first_row, column = m.columns.shift[q] - first_column;
+          add_to_sums(sizes.data() + (row * 3 + column) * outputs + o, abs(tap));
           taps[0][row][column] = widen_low(tap);
           taps[1][row][column] = widen_high(tap);
         }
@@ -54,7 +58,7 @@ Spread transform_weight(const ConvMap<float>& m, int64_t outputs, int64_t distan
       }
     }
   }
-  return spread;
+  return !spread.is_wide() && are_seen_enough(m.rows, m.columns, sizes.data(), outputs);
 }
 
 // pixels[vector of outputs, row, column, lane] of a unit, from the products of its tiles. Whether all are finite.
@@ -115,7 +119,7 @@ bool winograd_map(const ConvMap<float>& m) {
   const int64_t weight_distance = point_distance(m.inputs, outputs);
   Workspace<float> weight(winograd_products * weight_distance);
   if (weight.data() == nullptr) return false;
-  if (transform_weight(m, outputs, weight_distance, weight.data()).is_wide()) return false;
+  if (!transform_weight(m, outputs, weight_distance, weight.data())) return false;
   Workspace<float> bias(outputs);
   for (int64_t o = 0; o < outputs; ++o) bias.data()[o] = m.bias && o < m.outputs ? m.bias[o] : 0;
 

@@ -6,6 +6,7 @@
 //            4. dx = (h - mean(h) - u mean(h u)) / s with h = dy weight; both means follow from the sums of the channels
 //            5. the gradients of weight and bias: these sums over the batch, in its order
 #include "core/threads.hpp"
+#include "core/workspace.hpp"
 #include "kernels/norm/norm.hpp"
 #include "kernels/norm/statistics.hpp"
 
@@ -17,16 +18,16 @@ void forward(const GroupNorm<T>& norm, T* y) {
   const int64_t members = norm.channels / norm.groups, inner = norm.inner, n = members * inner;
   parallel_for(norm.batch * norm.groups, double(n) * norm_ns + 20, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
-      const T* x = norm.x + r * n;
-      const Normaliser<T> unit = normaliser_of(x, n, norm.eps);
-      for (int64_t m = 0; m < members; ++m) {
-        const int64_t channel = r % norm.groups * members + m, start = m * inner;
-        const Vec<T> weight(norm.weight == nullptr ? 1.0 : double(norm.weight[channel]));
-        const Vec<T> bias(norm.bias == nullptr ? 0.0 : double(norm.bias[channel]));
-        for_each_vector<T>(inner, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-          store_first(y + r * n + start + i, fma(unit(load_first(x + start + i, count)), weight, bias), count);
-        });
-      }
+      with_normaliser(norm.x + r * n, n, true, norm.eps, y + r * n, [&](const T* x, const Normaliser<T>& unit, T) {
+        for (int64_t m = 0; m < members; ++m) {
+          const int64_t channel = r % norm.groups * members + m, start = m * inner;
+          const Vec<T> weight(norm.weight == nullptr ? 1.0 : double(norm.weight[channel]));
+          const Vec<T> bias(norm.bias == nullptr ? 0.0 : double(norm.bias[channel]));
+          for_each_vector<T>(inner, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
+            store_first(y + r * n + start + i, fma(unit(load_first(x + start + i, count)), weight, bias), count);
+          });
+        }
+      });
     }
   });
 }
@@ -37,33 +38,35 @@ void backward(const GroupNorm<T>& norm, const T* g, double* sums, T* grad_x, T* 
   const int64_t all = norm.batch * norm.channels;
   double* const plain = sums;
   double* const along = sums + all;
-  parallel_for(norm.batch * norm.groups, double(n) * norm_ns * 3 + 40, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      const T* x = norm.x + r * n;
-      const T* grad = g + r * n;
-      const Normaliser<T> unit = normaliser_of(x, n, norm.eps);
-      double sum_h = 0, sum_hu = 0;
-      for (int64_t m = 0; m < members; ++m) {
-        const int64_t start = m * inner, place = r * members + m;
-        const Sums<2> both = sum_in_fours<T, 2>(inner, [&](int64_t i, int64_t count, Vec<T>(&few)[2]) EXTENSOR_INLINE_LAMBDA {
-          const Vec<T> dy = load_first(grad + start + i, count);
-          few[0] = few[0] + dy, few[1] = fma(dy, unit(load_first(x + start + i, count)), few[1]);
-        });
-        plain[place] = both.of[0], along[place] = both.of[1];
-        const double weight = norm.weight == nullptr ? 1.0 : double(norm.weight[place % norm.channels]);
-        sum_h += weight * plain[place], sum_hu += weight * along[place];
-      }
-      if (grad_x == nullptr) continue;
-      const Vec<T> minus_h(-sum_h / double(n)), minus_hu(-sum_hu / double(n));
-      for (int64_t m = 0; m < members; ++m) {
-        const int64_t start = m * inner;
-        const Vec<T> weight(norm.weight == nullptr ? 1.0 : double(norm.weight[(r * members + m) % norm.channels]));
-        for_each_vector<T>(inner, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-          const Vec<T> u = unit(load_first(x + start + i, count)), h_less = fma(load_first(grad + start + i, count), weight, minus_h);
-          store_first(grad_x + r * n + start + i, fma(u, minus_hu, h_less) * unit.inverse, count);
-        });
-      }
+  const auto row_backward = [&](int64_t r, const T* x, const Normaliser<T>& unit, T factor) {
+    const T* grad = g + r * n;
+    double sum_h = 0, sum_hu = 0;
+    for (int64_t m = 0; m < members; ++m) {
+      const int64_t start = m * inner, place = r * members + m;
+      const Sums<2> both = sum_in_fours<T, 2>(inner, [&](int64_t i, int64_t count, Vec<T>(&few)[2]) EXTENSOR_INLINE_LAMBDA {
+        const Vec<T> dy = load_first(grad + start + i, count);
+        few[0] = few[0] + dy, few[1] = fma(dy, unit(load_first(x + start + i, count)), few[1]);
+      });
+      plain[place] = both.of[0], along[place] = both.of[1];
+      const double weight = norm.weight == nullptr ? 1.0 : double(norm.weight[place % norm.channels]);
+      sum_h += weight * plain[place], sum_hu += weight * along[place];
     }
+    if (grad_x == nullptr) return;
+    const Vec<T> minus_h(-sum_h / double(n)), minus_hu(-sum_hu / double(n)), by = broadcast(factor);
+    for (int64_t m = 0; m < members; ++m) {
+      const int64_t start = m * inner;
+      const Vec<T> weight(norm.weight == nullptr ? 1.0 : double(norm.weight[(r * members + m) % norm.channels]));
+      for_each_vector<T>(inner, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
+        const Vec<T> u = unit(load_first(x + start + i, count)), h_less = fma(load_first(grad + start + i, count), weight, minus_h);
+        store_first(grad_x + r * n + start + i, fma(u, minus_hu, h_less) * unit.inverse * by, count);
+      });
+    }
+  };
+  parallel_for(norm.batch * norm.groups, double(n) * norm_ns * 3 + 40, [&](int64_t begin, int64_t end) {
+    Workspace<T> room(grad_x == nullptr ? n : 0);
+    for (int64_t r = begin; r < end; ++r)
+      with_normaliser(norm.x + r * n, n, true, norm.eps, grad_x == nullptr ? room.data() : grad_x + r * n,
+                      [&](const T* x, const Normaliser<T>& unit, T factor) { row_backward(r, x, unit, factor); });
   });
   for (int64_t channel = 0; channel < norm.channels; ++channel) {
     double weight = 0, bias = 0;

@@ -26,33 +26,37 @@ EXTENSOR_INLINE void for_a_few_rows(const RowNorm<T>& norm, int64_t begin, int64
 }
 
 template <class T>
+EXTENSOR_INLINE void write_row(const RowNorm<T>& norm, const T* x, const Normaliser<T>& unit, T* to) {
+  for_each_vector<T>(norm.n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
+    Vec<T> value = unit(load_first(x + i, count));
+    const Vec<T> bias = norm.bias == nullptr ? Vec<T>(0.0) : load_first(norm.bias + i, count);
+    if (norm.weight != nullptr) value = fma(value, load_first(norm.weight + i, count), bias);
+    else value = value + bias;
+    store_first(to + i, value, count);
+  });
+}
+
+template <class T>
 void rows(const RowNorm<T>& norm, T* y) {
   const int64_t n = norm.n;
   parallel_for(norm.rows, double(n) * norm_ns + 10, [&](int64_t begin, int64_t end) {
     for_a_few_rows(norm, begin, end, [&](int64_t r, auto wanted) {
       Normaliser<T> units[wanted];
-      normalise_rows(norm.x + r * n, n, norm.centre, norm.eps, units);
-      for (int k = 0; k < wanted; ++k) {
-        const T* x = norm.x + (r + k) * n;
-        T* to = y + (r + k) * n;
-        for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-          Vec<T> value = units[k](load_first(x + i, count));
-          const Vec<T> bias = norm.bias == nullptr ? Vec<T>(0.0) : load_first(norm.bias + i, count);
-          if (norm.weight != nullptr) value = fma(value, load_first(norm.weight + i, count), bias);
-          else value = value + bias;
-          store_first(to + i, value, count);
-        });
-      }
+      const bool ordinary = normalise_rows(norm.x + r * n, n, norm.centre, norm.eps, units);
+      for (int k = 0; ordinary && k < wanted; ++k) write_row(norm, norm.x + (r + k) * n, units[k], y + (r + k) * n);
+      for (int64_t row = r; !ordinary && row < r + wanted; ++row)
+        with_normaliser(norm.x + row * n, n, norm.centre, norm.eps, y + row * n,
+                        [&](const T* x, const Normaliser<T>& unit, T) { write_row(norm, x, unit, y + row * n); });
     });
   });
 }
 
-// dx = (h - mean(h) - u mean(h u)) / s with h = dy weight and u = (x - mean) / s; adds to the sums of weight and bias.
+// dx = (h - mean(h) - u mean(h u)) / s with h = dy weight and u = (x - mean) / s; adds to the sums of weight and bias. 1 / s is
+// `factor` times the inverse of the units.
 template <class T, int Count>
-EXTENSOR_INLINE void backward_rows(const RowNorm<T>& norm, const T* x, const T* g, T* grad_x, double* weight_sums, double* bias_sums) {
+EXTENSOR_INLINE void backward_rows(const RowNorm<T>& norm, const T* x, const Normaliser<T> (&units)[Count], T factor, const T* g,
+                                   T* grad_x, double* weight_sums, double* bias_sums) {
   const int64_t n = norm.n;
-  Normaliser<T> units[Count];
-  normalise_rows(x, n, norm.centre, norm.eps, units);
   const auto unit = [&](int k, int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA { return units[k](load_first(x + k * n + i, count)); };
   const auto scaled = [&](Vec<T> grad, int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
     return norm.weight == nullptr ? grad : grad * load_first(norm.weight + i, count);
@@ -71,12 +75,13 @@ EXTENSOR_INLINE void backward_rows(const RowNorm<T>& norm, const T* x, const T* 
     if (norm.centre) store_as<T>(minus_h, sums_of_lanes(of_h) / minus_length);
     store_as<T>(minus_hu, sums_of_lanes(of_hu) / minus_length);
   }
+  const Vec<T> by = broadcast(factor);
   for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
     Vec<T> along[Count], plain[Count];
     for (int k = 0; k < Count; ++k) {
       const Vec<T> u = unit(k, i, count), grad = load_first(g + k * n + i, count);
       if (grad_x != nullptr)
-        store_first(grad_x + k * n + i, fma(u, broadcast(minus_hu[k]), scaled(grad, i, count) + broadcast(minus_h[k])) * units[k].inverse, count);
+        store_first(grad_x + k * n + i, fma(u, broadcast(minus_hu[k]), scaled(grad, i, count) + broadcast(minus_h[k])) * units[k].inverse * by, count);
       along[k] = grad * u, plain[k] = grad;
     }
     for (int half = Count / 2; half > 0; half /= 2)
@@ -101,9 +106,19 @@ void rows_backward(const RowNorm<T>& norm, const T* g, T* grad_x, T* grad_weight
   parallel_chunks(norm.rows, chunks, [&](int64_t begin, int64_t end) {
     double* mine = parts == nullptr ? nullptr : parts + begin / chunks.size * 2 * padded;
     for (int64_t i = 0; mine != nullptr && i < 2 * padded; ++i) mine[i] = 0;
+    Workspace<T> room(grad_x == nullptr ? n : 0);
+    double *const weight_sums = grad_weight == nullptr ? nullptr : mine, *const bias_sums = grad_bias == nullptr ? nullptr : mine + padded;
+    const auto grads = [&](int64_t r) { return grad_x == nullptr ? nullptr : grad_x + r * n; };
     for_a_few_rows(norm, begin, end, [&](int64_t r, auto wanted) {
-      backward_rows<T, wanted>(norm, norm.x + r * n, g + r * n, grad_x == nullptr ? nullptr : grad_x + r * n,
-                               grad_weight == nullptr ? nullptr : mine, grad_bias == nullptr ? nullptr : mine + padded);
+      Normaliser<T> units[wanted];
+      if (normalise_rows(norm.x + r * n, n, norm.centre, norm.eps, units))
+        return backward_rows<T, wanted>(norm, norm.x + r * n, units, T(1), g + r * n, grads(r), weight_sums, bias_sums);
+      for (int64_t row = r; row < r + wanted; ++row)
+        with_normaliser(norm.x + row * n, n, norm.centre, norm.eps, grad_x == nullptr ? room.data() : grads(row),
+                        [&](const T* x, const Normaliser<T>& unit, T factor) {
+                          const Normaliser<T> alone[1] = {unit};
+                          backward_rows<T, 1>(norm, x, alone, factor, g + row * n, grads(row), weight_sums, bias_sums);
+                        });
     });
   });
   for (int64_t c = 1; sums && c < chunks.count; ++c)

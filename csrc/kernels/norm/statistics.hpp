@@ -94,9 +94,14 @@ struct Normaliser {
   EXTENSOR_INLINE Vec<T> operator()(Vec<T> x) const { return fma(x - high, inverse, rest); }
 };
 
-// Those of one row, or of as many as a vector has doubles: then means and roots are taken of all at once.
+// Between these, s^2 and the squares it is made of are ordinary numbers of the format. (Of 1e19, a float, the square is not.)
+template <class T>
+constexpr double least_square = sizeof(T) == 4 ? 1e-30 : 1e-290;
+
+// Those of one row, or of as many as a vector has doubles: then means and roots are taken of all at once. False if one of them
+// is out of the range of the format, or not a number: such rows want to be tamed.
 template <class T, int Count>
-EXTENSOR_INLINE void normalise_rows(const T* x, int64_t n, bool centre, double eps, Normaliser<T> (&units)[Count]) {
+EXTENSOR_INLINE bool normalise_rows(const T* x, int64_t n, bool centre, double eps, Normaliser<T> (&units)[Count]) {
   constexpr int lanes = Vec<double>::lanes;
   const Vec<double> length{double(n)};
   Vec<double> parts[Count], mean(0.0);
@@ -112,16 +117,42 @@ EXTENSOR_INLINE void normalise_rows(const T* x, int64_t n, bool centre, double e
   for (int k = 0; k < Count; ++k) parts[k] = squares_in_lanes(x + k * n, n, high[k]);
   // The sum of squares around `high` exceeds that around the mean by n low^2. Where nothing is taken away, the mean is 0.
   const Vec<double> squares = sums_of_lanes(parts) / length - low * low;
-  const Vec<double> one_over = 1.0 / sqrt(at_least(0.0, squares) + eps);
+  const Vec<double> shifted = at_least(0.0, squares) + eps, one_over = 1.0 / sqrt(shifted);
   store_as<T>(inverse, one_over), store_as<T>(rest, -low * one_over);
   for (int k = 0; k < Count; ++k) units[k] = {broadcast(high[k]), broadcast(inverse[k]), broadcast(rest[k])};
+  return !any(!(shifted > least_square<T> && shifted < 1 / least_square<T>));
 }
 
+// A row of extreme numbers times a power of two that makes them ordinary: (x - mean) / s stays the same if eps is multiplied
+// by the square of it, and 1 / s is `factor` times as large as that of the row in `room`.
 template <class T>
-EXTENSOR_INLINE Normaliser<T> normaliser_of(const T* x, int64_t n, double eps) {
+struct TamedRow {
+  const T* x;
+  double eps;
+  T factor = 1;
+
+  TamedRow(const T* from, int64_t n, double eps_, T* room) : x(room), eps(eps_) {
+    constexpr int most = sizeof(T) == 4 ? 100 : 500;
+    T largest = 0;
+    for (int64_t i = 0; i < n; ++i) largest = __builtin_fabs(double(from[i])) > double(largest) ? T(__builtin_fabs(double(from[i]))) : largest;
+    if (largest > 0 && largest <= (sizeof(T) == 4 ? T(__FLT_MAX__) : T(__DBL_MAX__))) {
+      int exponent = -__builtin_ilogb(double(largest));
+      exponent = exponent > most ? most : exponent < -most ? -most : exponent;
+      factor = T(__builtin_ldexp(1.0, exponent));
+      eps *= double(factor) * double(factor);
+    }
+    for (int64_t i = 0; i < n; ++i) room[i] = from[i] * factor;
+  }
+};
+
+// body(x, normaliser, factor) for one row, or for what it is when tamed, in `room`; see TamedRow.
+template <class T, class Body>
+EXTENSOR_INLINE void with_normaliser(const T* x, int64_t n, bool centre, double eps, T* room, const Body& body) {
   Normaliser<T> unit[1];
-  normalise_rows(x, n, true, eps, unit);
-  return unit[0];
+  if (normalise_rows(x, n, centre, eps, unit)) return body(x, unit[0], T(1));
+  const TamedRow<T> tamed(x, n, eps, room);
+  normalise_rows(tamed.x, n, centre, tamed.eps, unit);
+  body(tamed.x, unit[0], tamed.factor);
 }
 
 }  // namespace extensor::EXTENSOR_ISA

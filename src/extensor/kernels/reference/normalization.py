@@ -32,11 +32,26 @@ def row_mean(rows):
     return rows.sum(-1, keepdims=True) / max(rows.shape[-1], 1)
 
 
+def tamed(rows, eps):
+    """Rows whose squares are neither inf nor 0: times a power of two, which is returned, with ``eps`` to match."""
+    largest = np.abs(rows).max(-1, keepdims=True, initial=0)
+    extreme = (largest > 1e140) | (largest < 1e-140)
+    factor = np.ldexp(1.0, np.where(extreme, -np.frexp(largest)[1], 0).clip(-500, 500))
+    return rows * factor, eps * factor * factor, factor
+
+
+def of_unit_size(rows, eps):
+    """The rows with a mean square of 1, and what they were divided by, inverted."""
+    rows, eps, factor = tamed(rows, eps)
+    inverse = 1 / np.sqrt(row_mean(rows * rows) + eps)
+    return rows * inverse, inverse * factor
+
+
 def normalised(rows, eps):
     """The rows with mean 0 and variance 1, and what they were divided by, inverted."""
-    centred = rows - row_mean(rows)
-    inverse = 1 / np.sqrt(row_mean(centred * centred) + eps)
-    return centred * inverse, inverse
+    rows, eps, factor = tamed(rows, eps)
+    unit, inverse = of_unit_size(rows - row_mean(rows), eps)
+    return unit, inverse * factor
 
 
 def normalised_backward(g, unit, inverse):
@@ -83,7 +98,7 @@ def layer_norm_backward(g, x, normalized_shape, weight, eps, needs):
 def rms_norm(x, normalized_shape, weight, eps):
     start = x.ndim - len(normalized_shape)
     rows, w = wide(as_rows(x, start), weight)
-    unit = rows / np.sqrt(row_mean(rows * rows) + eps)
+    unit, _ = of_unit_size(rows, eps)
     return affine(unit.reshape(x.shape), w, None).astype(common_dtype(x, weight), copy=False)
 
 
@@ -92,8 +107,7 @@ def rms_norm_backward(g, x, normalized_shape, weight, eps, needs):
     start = x.ndim - len(normalized_shape)
     dtype = common_dtype(g, x, weight)
     rows, grad, w = wide(as_rows(x, start), as_rows(g, start), weight)
-    inverse = 1 / np.sqrt(row_mean(rows * rows) + eps)
-    unit = rows * inverse
+    unit, inverse = of_unit_size(rows, eps)
     scaled = grad if w is None else grad * w.reshape(-1)
     grad_x = inverse * (scaled - unit * row_mean(scaled * unit))
     return (
