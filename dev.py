@@ -4,12 +4,13 @@
     python3 dev.py demo        install, train LeNet-5 on embedded digits, verify the gradients it used
     python3 dev.py test        install, lint, check types, run every test and every example in the docs
     python3 dev.py pure        the whole test suite on the package without the native core
-    python3 dev.py sanitize address|undefined|thread
-                               the kernel tests on a native core built with that sanitizer
+    python3 dev.py sanitize address|undefined|thread [all]
+                               the kernel tests, or all tests, on a native core built with that sanitizer
     python3 dev.py docs        the documentation site, in site/; `docs serve` shows it while you write
     python3 dev.py wheel       a source distribution and a wheel, in dist/
 
-Each command keeps its environment in .venv* and its objects in build/, so a second run is quick.
+Each command keeps its environment in .venv* and its objects in build/, so a second run is quick. A build is for this
+processor alone; EXTENSOR_ISAS=all builds for every one, as `wheel` does.
 What follows `test` and `pure` goes to pytest: python3 dev.py test tests/ops -k softmax
 """
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -33,10 +35,10 @@ TOOLS = ["cmake>=3.18", "ninja"]  # with build isolation off, nobody else fetche
 
 
 def attempt(title: str, command: list[str | Path], env: dict[str, str] | None = None) -> bool:
-    """Run a command quietly, with its title and its time; show what it wrote only if it fails."""
+    """Run a command quietly, with its title, its progress and its time; show what it wrote only if it fails."""
     print(f"  {title} ... ", end="", flush=True)
     start = time.perf_counter()
-    done = subprocess.run(
+    process = subprocess.Popen(
         command,
         cwd=ROOT,
         env=os.environ | (env or {}),
@@ -44,13 +46,20 @@ def attempt(title: str, command: list[str | Path], env: dict[str, str] | None = 
         stderr=subprocess.STDOUT,
         text=True,
     )
-    if done.returncode:
-        print(
-            "failed\n", done.stdout.rstrip(), f"\nfailed: {' '.join(map(str, command))}", sep="\n", flush=True
-        )
+    assert process.stdout is not None
+    written, shown = [], ""
+    for line in process.stdout:
+        written.append(line)
+        step = re.search(r"\[(\d+/\d+)\]", line)  # as Ninja counts
+        if step and sys.stdout.isatty():
+            print("\b" * len(shown) + step[1], end="", flush=True)
+            shown = step[1]
+    print("\b" * len(shown) + " " * len(shown) + "\b" * len(shown), end="")
+    if process.wait():
+        print("failed\n", "".join(written).rstrip(), f"\nfailed: {' '.join(map(str, command))}", sep="\n")
     else:
         print(f"{time.perf_counter() - start:.1f} s", flush=True)
-    return done.returncode == 0
+    return process.returncode == 0
 
 
 def run(title: str, command: list[str | Path], env: dict[str, str] | None = None) -> None:
@@ -84,14 +93,15 @@ class Environment:
         stamp = self.path / "requirements.json"
         have = set(json.loads(stamp.read_text())) if stamp.exists() else set()
         if not set(wanted) <= have:
-            run("fetching requirements", [*self.pip(), *wanted])
+            run("fetching requirements", self.pip("--quiet", *wanted))
             stamp.write_text(json.dumps(sorted({*have, *wanted}), indent=1))
 
-    def pip(self) -> list[str | Path]:
-        return [self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    def pip(self, *options: str) -> list[str | Path]:
+        return [self.python, "-m", "pip", "install", "--disable-pip-version-check", *options]
 
     def install(self, title: str, *options: str, env: dict[str, str] | None = None) -> None:
-        run(title, [*self.pip(), "--no-build-isolation", "--no-deps", *options], env)
+        """Install this checkout; what the build says passes by, so that its steps can be counted."""
+        run(title, self.pip("--verbose", "--no-build-isolation", "--no-deps", *options), env)
 
     def pytest(self, arguments: list[str], env: dict[str, str] | None = None) -> int:
         return show([self.python, "-m", "pytest", "-q", *arguments], env)
@@ -101,27 +111,20 @@ def workers() -> list[str]:
     return ["-n", str(min(len(os.sched_getaffinity(0)), 8))]
 
 
-def has_avx512() -> bool:
-    """Whether this processor has AVX-512, or may have it."""
-    cpuinfo = Path("/proc/cpuinfo")
-    return not cpuinfo.exists() or "avx512f" in cpuinfo.read_text()
+def isas() -> str:
+    """The instruction sets to build the kernels for: that of this processor, unless the environment asks for more."""
+    return f"--config-settings=cmake.define.EXTENSOR_ISAS={os.environ.get('EXTENSOR_ISAS', 'native')}"
 
 
-def developer(*extras: str, avx512: bool = True) -> Environment:
-    """The environment people work in: an editable install with the native core."""
+def developer(*extras: str) -> Environment:
+    """The environment people work in: an editable install with the native core, its objects shared with `pip install .`."""
     environment = Environment(".venv", *extras)
-    environment.install(
-        "building the native core (a minute or two at first)",
-        "--config-settings=build-dir=build/native",
-        f"--config-settings=cmake.define.EXTENSOR_AVX512={'ON' if avx512 else 'OFF'}",
-        "-e",
-        ".",
-    )
+    environment.install("building the native core", isas(), "-e", ".")
     return environment
 
 
 def demo(rest: list[str]) -> int:
-    environment = developer(avx512=has_avx512())  # a third of the build is for other processors
+    environment = developer()
     print(flush=True)
     folder = ROOT / "runs" / "digits"
     again = ["--resume"] if folder.exists() else []  # a second demo goes on where the first ended
@@ -172,7 +175,7 @@ def sanitize(rest: list[str]) -> int:
         f"building the native core with the {kind} sanitizer",
         f"--config-settings=build-dir=build/{kind}",
         f"--config-settings=cmake.define.EXTENSOR_SANITIZE={kind}",
-        f"--config-settings=cmake.define.EXTENSOR_AVX512={'ON' if has_avx512() else 'OFF'}",
+        isas(),
         "--config-settings=install.strip=false",
         "--force-reinstall",
         ".",
@@ -189,7 +192,7 @@ def sanitize(rest: list[str]) -> int:
     env = {"LD_PRELOAD": " ".join(runtimes), "OPENBLAS_NUM_THREADS": "1", **options}
     # Threads are watched best without the address layout randomised.
     fixed = ["setarch", "-R"] if kind == "thread" else []
-    tests = rest or ["tests/kernels"]
+    tests = ["tests", *rest[1:]] if rest[:1] == ["all"] else rest or ["tests/kernels"]
     return show([*fixed, environment.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests], env)
 
 
@@ -208,6 +211,7 @@ def wheel(rest: list[str]) -> int:
     run(
         "building sdist and wheel",
         [environment.python, "-m", "build", "--no-isolation", "--outdir", "dist", *rest],
+        {"EXTENSOR_ISAS": os.environ.get("EXTENSOR_ISAS", "all")},
     )
     for path in sorted((ROOT / "dist").iterdir()):
         print(f"  dist/{path.name}  {path.stat().st_size / 1e6:.2f} MB")

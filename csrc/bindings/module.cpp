@@ -114,6 +114,10 @@ PyMethodDef functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 void fill(PyObject* module) {
+  if (const char* complaint = isa_complaint()) {
+    PyErr_SetString(PyExc_RuntimeError, complaint);  // not an ImportError: the package would go on without a word, and slowly
+    throw PythonError();
+  }
   import_numpy();
   if (PyModule_AddFunctions(module, functions) < 0 || !bind_recorder(module)) throw PythonError();
   const Ref<> kernels = owned(PyDict_New());

@@ -3,33 +3,64 @@
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
+#include <string>
 
 namespace extensor {
 namespace {
 
-Isa best_isa() {
+constexpr Isa built[] = {
+#ifdef EXTENSOR_BUILT_BASELINE
+    Isa::baseline,
+#endif
+#ifdef EXTENSOR_BUILT_AVX2
+    Isa::avx2,
+#endif
+#ifdef EXTENSOR_BUILT_AVX512
+    Isa::avx512,
+#endif
+};
+
+bool is_supported(Isa isa) {
 #ifdef EXTENSOR_X86
   __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-#ifdef EXTENSOR_AVX512
-  if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    return Isa::avx512;
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") &&
+                    __builtin_cpu_supports("bmi2");
+  if (isa == Isa::avx2) return avx2;
+  if (isa == Isa::avx512)
+    return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 #endif
-  return avx2 ? Isa::avx2 : Isa::baseline;
-#else
-  return Isa::baseline;
-#endif
+  return isa == Isa::baseline;
+}
+
+const char* wish() {
+  const char* text = std::getenv("EXTENSOR_ISA");
+  return text == nullptr ? "" : text;
 }
 
 Isa choose_isa() {
-  const Isa best = best_isa();
-  if (const char* wish = std::getenv("EXTENSOR_ISA")) {
-    for (Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) {
-      if (std::strcmp(wish, isa_name(isa)) == 0 && isa < best) return isa;
-    }
+  Isa best = built[0];
+  for (Isa isa : built) {
+    if (!is_supported(isa)) continue;
+    best = isa;
+    if (std::strcmp(wish(), isa_name(isa)) == 0) return isa;
   }
   return best;
+}
+
+std::string complaint() {
+  std::string names;
+  bool usable = false, granted = false, known = false;
+  for (Isa isa : built) {
+    names += (names.empty() ? "" : ", ") + std::string(isa_name(isa));
+    usable = usable || is_supported(isa);
+    granted = granted || std::strcmp(wish(), isa_name(isa)) == 0;
+  }
+  for (Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) known = known || std::strcmp(wish(), isa_name(isa)) == 0;
+  const std::string others = "; build it for the others, too: EXTENSOR_ISAS=all pip install .";
+  if (!usable) return "[extensor] the native core was built for " + names + ", which this processor does not have" + others;
+  if (known && !granted) return "[extensor] EXTENSOR_ISA=" + std::string(wish()) + ": the native core was built for " + names + others;
+  return "";
 }
 
 }  // namespace
@@ -45,6 +76,11 @@ const char* isa_name(Isa isa) {
     case Isa::avx2: return "avx2";
     default: return "baseline";
   }
+}
+
+const char* isa_complaint() {
+  static const std::string text = complaint();
+  return text.empty() ? nullptr : text.c_str();
 }
 
 }  // namespace extensor

@@ -17,24 +17,38 @@ enum class Isa { baseline, avx2, avx512 };
 Isa active_isa();
 const char* isa_name(Isa isa);
 
+// What speaks against using this build here, as a sentence: a processor that has none of the sets it was built for, or an
+// EXTENSOR_ISA that is not among them. nullptr if nothing does.
+const char* isa_complaint();
+
 }  // namespace extensor
 
-// EXTENSOR_X86 is defined by the build when the avx2 variants are compiled in, EXTENSOR_AVX512 when those are too.
-#ifdef EXTENSOR_X86
 #define EXTENSOR_PER_ISA(declaration)  \
   namespace baseline { declaration; } \
   namespace avx2 { declaration; }     \
   namespace avx512 { declaration; }
-#ifdef EXTENSOR_AVX512
+
+// The build defines EXTENSOR_BUILT_<SET> for what chooses among the sets: the first is what is left if it is not a later one.
+#if defined(EXTENSOR_ISA)
+#define EXTENSOR_SELECT(function) (::extensor::EXTENSOR_ISA::function)
+#else
+#if defined(EXTENSOR_BUILT_BASELINE)
+#define EXTENSOR_FIRST_SET baseline
+#elif defined(EXTENSOR_BUILT_AVX2)
+#define EXTENSOR_FIRST_SET avx2
+#else
+#define EXTENSOR_FIRST_SET avx512
+#endif
+#if defined(EXTENSOR_BUILT_AVX2)
+#define EXTENSOR_SELECT_AVX2(function) ::extensor::active_isa() == ::extensor::Isa::avx2 ? ::extensor::avx2::function :
+#else
+#define EXTENSOR_SELECT_AVX2(function)
+#endif
+#if defined(EXTENSOR_BUILT_AVX512)
 #define EXTENSOR_SELECT_AVX512(function) ::extensor::active_isa() == ::extensor::Isa::avx512 ? ::extensor::avx512::function :
 #else
 #define EXTENSOR_SELECT_AVX512(function)
 #endif
-#define EXTENSOR_SELECT(function)                                                   \
-  (EXTENSOR_SELECT_AVX512(function)                                                 \
-   ::extensor::active_isa() == ::extensor::Isa::avx2 ? ::extensor::avx2::function   \
-                                                     : ::extensor::baseline::function)
-#else
-#define EXTENSOR_PER_ISA(declaration) namespace baseline { declaration; }
-#define EXTENSOR_SELECT(function) (::extensor::baseline::function)
+#define EXTENSOR_SELECT(function) \
+  (EXTENSOR_SELECT_AVX512(function) EXTENSOR_SELECT_AVX2(function) ::extensor::EXTENSOR_FIRST_SET::function)
 #endif

@@ -219,7 +219,18 @@ print(signal.pthread_sigmask(signal.SIG_BLOCK, []) == set())
     assert _python(WORKERS.replace("{threads}", "2") + code).split() == ["1", "True", "True"]
 
 
-def test_the_environment_can_ask_for_a_lower_instruction_set() -> None:
-    code = "from extensor import _native; print(_native.isa())"
-    assert _python(code, EXTENSOR_ISA="baseline") == "baseline"
-    assert _python(code, EXTENSOR_ISA="nonsense") == _python(code, EXTENSOR_ISA="")
+def test_the_environment_can_ask_for_an_instruction_set_that_was_built() -> None:
+    code = """
+try:
+    from extensor import _native
+    print(_native.isa())
+except RuntimeError as error:
+    print(error)
+"""
+    best = _python(code, EXTENSOR_ISA="")
+    assert _python(code, EXTENSOR_ISA="nonsense") == best
+    for name in ("baseline", "avx2", "avx512"):
+        said = _python(code, EXTENSOR_ISA=name)
+        refused = f"[extensor] EXTENSOR_ISA={name}: the native core was built for "
+        assert said in {name, best} or (said.startswith(refused) and "EXTENSOR_ISAS=all" in said)
+        assert name != best or said == best

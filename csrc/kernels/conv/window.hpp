@@ -6,15 +6,12 @@
 // in the window for every step, so a vector of outputs is a plain load at an offset that depends on the tap alone.
 #pragma once
 
+#include "core/whole.hpp"
 #include "core/partial.hpp"
 #include "core/workspace.hpp"
 #include "kernels/conv/maps.hpp"
 
 namespace extensor::EXTENSOR_ISA {
-
-constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-constexpr int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
-constexpr int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
 
 // This many elements and what is missing to whole vectors.
 template <class T>

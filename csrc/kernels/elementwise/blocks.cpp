@@ -151,15 +151,17 @@ struct Block<T, S, formula, masks, unroll, std::integer_sequence<int, input...>,
   static void run(int64_t n, const void* const* in, const int64_t* steps, void* const* out, const double* scalars,
                   int64_t rows, const int64_t* row_strides) {
     const Vec<T> constants[sizeof...(scalar) + 1] = {Vec<T>(scalars[scalar])..., Vec<T>(0.0)};
-    for (int64_t row = 0;;) {
+    const char* from[] = {static_cast<const char*>(in[input])...};
+    Targets to;
+    for (int i = 0; i < Outputs<Result>::count; ++i) to.out[i] = static_cast<char*>(out[i]);
+    for (;;) {
       Block block;
       Sames sames;
-      (block.At<input>::open(static_cast<const char*>(in[input]) + (row == 0 ? 0 : row * row_strides[input]), steps[input], sames), ...);
-      Targets to;
-      const int64_t down = row == 0 ? 0 : row * row_strides[sizeof...(input)];
-      for (int i = 0; i < Outputs<Result>::count; ++i) to.out[i] = static_cast<char*>(out[i]) + down;
+      (block.At<input>::open(from[input], steps[input], sames), ...);
       run_row(n, block, constants, to);
-      if (++row == rows) return;
+      if (--rows == 0) return;
+      ((from[input] += row_strides[input]), ...);
+      for (int i = 0; i < Outputs<Result>::count; ++i) to.out[i] += row_strides[sizeof...(input)];
     }
   }
 
@@ -175,14 +177,25 @@ struct Block<T, S, formula, masks, unroll, std::integer_sequence<int, input...>,
       i = lead;
     }
     for (; i + unroll * lanes <= n; i += unroll * lanes) {
+#pragma GCC unroll 4
       for (int vector = 0; vector < unroll; ++vector) {
         put<S>(to, i + vector * lanes, formula(block.At<input>::get(vector)..., constants[scalar]...));
       }
       (block.At<input>::advance(unroll), ...);
     }
-    for (; i + lanes <= n; i += lanes) {
-      put<S>(to, i, formula(block.At<input>::get(0)..., constants[scalar]...));
-      (block.At<input>::advance(1), ...);
+    // Another copy of the formula for the vectors that are left pays if they may be several, and it is short.
+    if constexpr (unroll > 2) {
+      for (; i + lanes <= n; i += lanes) {
+        put<S>(to, i, formula(block.At<input>::get(0)..., constants[scalar]...));
+        (block.At<input>::advance(1), ...);
+      }
+    } else if constexpr (unroll == 2) {
+      if (i + lanes <= n) {
+        const Block copy = block;
+        run_part(copy, constants, i, lanes, Targets(to));
+        (block.At<input>::advance(1), ...);
+        i += lanes;
+      }
     }
     if (i == n) return;
     const Block copy = block;
@@ -201,7 +214,7 @@ using BlockOf = Block<T, S, formula, masks, unroll, std::make_integer_sequence<i
 // Blocks of 16-bit elements, for formulas so short that to convert whole blocks before and after would cost more.
 template <class S, const auto& formula, int inputs, int scalars, unsigned masks, int unroll>
 constexpr BlockFunction half_block() {
-  if constexpr (converts_vectors && unroll == 4 && scalars <= 2) return BlockOf<float, S, formula, inputs, scalars, masks, unroll>::run;
+  if constexpr (converts_halves && unroll == 4 && scalars <= 2) return BlockOf<float, S, formula, inputs, scalars, masks, unroll>::run;
   else return nullptr;
 }
 

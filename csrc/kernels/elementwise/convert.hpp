@@ -68,10 +68,6 @@ struct BFloat16 {
   uint16_t bits;
 };
 
-// Vectors of them, where there are instructions for it; elsewhere blocks are converted by the functions below.
-#if defined(__AVX2__) && defined(__F16C__)
-constexpr bool converts_vectors = true;
-
 // bfloat16 in lanes of 32 bits, not yet moved together.
 EXTENSOR_INLINE Integers<float> rounded_to_bfloat16(Floats value) {
   const Integers<float> wide = bits(value), upper = shift_right_logical(wide, 16);
@@ -79,71 +75,47 @@ EXTENSOR_INLINE Integers<float> rounded_to_bfloat16(Floats value) {
   return bits(select(isnan(value), from_bits(upper | 0x40), from_bits(rounded)));
 }
 
-#if defined(__AVX512F__)
-EXTENSOR_INLINE Floats load_widened(const Float16* from) {
-  return {(Floats::Raw)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)from))};
+// Vectors of them, where there are instructions for it (converts_halves); elsewhere blocks are converted by the functions below.
+template <class S>
+EXTENSOR_INLINE Floats load_widened(const S* from) {
+  if constexpr (std::is_same_v<S, Float16>) return load_float16(from);
+  else return load_upper_halves(from);
 }
-EXTENSOR_INLINE void store_narrowed(Float16* to, Floats value) {
-  _mm256_storeu_si256((__m256i*)to, _mm512_cvtps_ph((__m512)value.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+template <class S>
+EXTENSOR_INLINE void store_narrowed(S* to, Floats value) {
+  if constexpr (std::is_same_v<S, Float16>) store_float16(to, value);
+  else store_words(to, rounded_to_bfloat16(value));
 }
-EXTENSOR_INLINE Floats load_widened(const BFloat16* from) {
-  return {(Floats::Raw)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)from)), 16)};
-}
-EXTENSOR_INLINE void store_narrowed(BFloat16* to, Floats value) {
-  _mm256_storeu_si256((__m256i*)to, _mm512_cvtepi32_epi16((__m512i)rounded_to_bfloat16(value).v));
-}
-#else
-EXTENSOR_INLINE Floats load_widened(const Float16* from) {
-  return {(Floats::Raw)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)from))};
-}
-EXTENSOR_INLINE void store_narrowed(Float16* to, Floats value) {
-  _mm_storeu_si128((__m128i*)to, _mm256_cvtps_ph((__m256)value.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-}
-EXTENSOR_INLINE Floats load_widened(const BFloat16* from) {
-  return {(Floats::Raw)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)from)), 16)};
-}
-EXTENSOR_INLINE void store_narrowed(BFloat16* to, Floats value) {
-  const __m256i wide = (__m256i)rounded_to_bfloat16(value).v;
-  _mm_storeu_si128((__m128i*)to, _mm_packus_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1)));
-}
-#endif
-#else
-constexpr bool converts_vectors = false;
-#endif
 
 inline void widen_bfloat16(const void* from, float* to, int64_t n) {
   const uint16_t* halves = static_cast<const uint16_t*>(from);
   int64_t i = 0;
-#if defined(__AVX2__) && defined(__F16C__)
-  for (; i + Floats::lanes <= n; i += Floats::lanes) store(to + i, load_widened(static_cast<const BFloat16*>(from) + i));
-#endif
+  if constexpr (converts_halves)
+    for (; i + Floats::lanes <= n; i += Floats::lanes) store(to + i, load_widened(static_cast<const BFloat16*>(from) + i));
   for (; i < n; ++i) to[i] = widen_bfloat16_bits(halves[i]);
 }
 
 inline void narrow_bfloat16(const float* from, void* to, int64_t n) {
   uint16_t* halves = static_cast<uint16_t*>(to);
   int64_t i = 0;
-#if defined(__AVX2__) && defined(__F16C__)
-  for (; i + Floats::lanes <= n; i += Floats::lanes) store_narrowed(static_cast<BFloat16*>(to) + i, load(from + i));
-#endif
+  if constexpr (converts_halves)
+    for (; i + Floats::lanes <= n; i += Floats::lanes) store_narrowed(static_cast<BFloat16*>(to) + i, load(from + i));
   for (; i < n; ++i) halves[i] = narrow_bfloat16_bits(from[i]);
 }
 
 inline void widen_float16(const void* from, float* to, int64_t n) {
   const uint16_t* halves = static_cast<const uint16_t*>(from);
   int64_t i = 0;
-#if defined(__AVX2__) && defined(__F16C__)
-  for (; i + Floats::lanes <= n; i += Floats::lanes) store(to + i, load_widened(static_cast<const Float16*>(from) + i));
-#endif
+  if constexpr (converts_halves)
+    for (; i + Floats::lanes <= n; i += Floats::lanes) store(to + i, load_widened(static_cast<const Float16*>(from) + i));
   for (; i < n; ++i) to[i] = widen_float16_bits(halves[i]);
 }
 
 inline void narrow_float16(const float* from, void* to, int64_t n) {
   uint16_t* halves = static_cast<uint16_t*>(to);
   int64_t i = 0;
-#if defined(__AVX2__) && defined(__F16C__)
-  for (; i + Floats::lanes <= n; i += Floats::lanes) store_narrowed(static_cast<Float16*>(to) + i, load(from + i));
-#endif
+  if constexpr (converts_halves)
+    for (; i + Floats::lanes <= n; i += Floats::lanes) store_narrowed(static_cast<Float16*>(to) + i, load(from + i));
   for (; i < n; ++i) halves[i] = narrow_float16_bits(from[i]);
 }
 

@@ -7,6 +7,7 @@
 //            for each panel of A: one register tile
 //
 // Compiled once per instruction set.
+#include "core/whole.hpp"
 #include "core/threads.hpp"
 #include "core/workspace.hpp"
 #include "kernels/matmul/dot.hpp"
@@ -21,9 +22,6 @@ constexpr int64_t block_k = 384, block_bytes = (vector_bytes == 64 ? 768 : 384) 
 constexpr int64_t dot_rows = 9;
 
 constexpr int group = 4;
-
-constexpr int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
-constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 template <class T>
 using TileFunction = void (*)(const Tile<T>&);

@@ -15,30 +15,6 @@ namespace extensor::EXTENSOR_ISA {
 template <class T>
 constexpr int part_lanes = 16 / int(sizeof(T));
 
-// Part q of the result is the part at rows[first + q * step] + offset.
-template <class T>
-EXTENSOR_INLINE Vec<T> load_parts(const T* const* rows, int first, int step, int64_t offset) {
-  using Raw = typename Vec<T>::Raw;
-#if defined(__AVX2__)
-  const auto part = [&](int q) {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[first + q * step] + offset));
-  };
-#endif
-#if defined(__AVX512F__)
-  __m512i all = _mm512_castsi128_si512(part(0));
-  all = _mm512_inserti32x4(all, part(1), 1);
-  all = _mm512_inserti32x4(all, part(2), 2);
-  return (Raw)_mm512_inserti32x4(all, part(3), 3);
-#elif defined(__AVX2__)
-  return (Raw)_mm256_inserti128_si256(_mm256_castsi128_si256(part(0)), part(1), 1);
-#else
-  (void)step;
-  Raw all;
-  std::memcpy(&all, rows[first] + offset, sizeof all);
-  return all;
-#endif
-}
-
 // a0 b0 a1 b1 of the lower (or upper) halves of each part, and the halves themselves side by side.
 template <class T>
 EXTENSOR_INLINE void interleave_parts(Vec<T> a, Vec<T> b, Vec<T>& low, Vec<T>& high) {

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "core/whole.hpp"
 #include "core/partial.hpp"
 
 namespace extensor::EXTENSOR_ISA {
@@ -59,37 +60,6 @@ EXTENSOR_INLINE double fold_lanes(Vec<A> value) {
   return double(value.v[0]);
 }
 
-#if defined(__AVX512F__)
-// The sum or product of n neighbours in float64, in half vectors: Zen 4 converts elements on their way from memory to 256 bits at
-// the speed of the cache, to 512 bits at half of it.
-template <class Step>
-EXTENSOR_INLINE double fold_widened(const float* x, int64_t n) {
-  constexpr int lanes = 4, chains = 8;
-  constexpr bool adds = std::is_same_v<Step, Add>;
-  const __m256d one = _mm256_set1_pd(1.0);
-  const auto joined = [](auto a, auto b) EXTENSOR_INLINE_LAMBDA {
-    if constexpr (adds) return a + b;
-    else return a * b;
-  };
-  const auto plus = [&](__m256d sum, __m128 more) EXTENSOR_INLINE_LAMBDA {
-    if constexpr (adds) return _mm256_fmadd_pd(_mm256_cvtps_pd(more), one, sum);
-    else return _mm256_mul_pd(_mm256_cvtps_pd(more), sum);
-  };
-  __m256d sums[chains];
-  for (__m256d& sum : sums) sum = adds ? _mm256_setzero_pd() : one;
-  int64_t i = 0;
-  for (; i + lanes * chains <= n; i += lanes * chains) {
-#pragma GCC unroll 8
-    for (int c = 0; c < chains; ++c) sums[c] = plus(sums[c], _mm_loadu_ps(x + i + c * lanes));
-  }
-  for (; i + lanes <= n; i += lanes) sums[0] = plus(sums[0], _mm_loadu_ps(x + i));
-  if (i < n) sums[1] = plus(sums[1], _mm_mask_loadu_ps(_mm_set1_ps(float(Step::start)), __mmask8((1u << (n - i)) - 1), x + i));
-  const __m256d all = joined(joined(joined(sums[0], sums[1]), joined(sums[2], sums[3])), joined(joined(sums[4], sums[5]), joined(sums[6], sums[7])));
-  const __m128d two = joined(_mm256_castpd256_pd128(all), _mm256_extractf128_pd(all, 1));
-  return joined(two[0], two[1]);
-}
-#endif
-
 // Lane i of the result: the lanes of values[i] combined. As many vectors as they have lanes share the steps that one alone
 // would take with most lanes idle. Leaves nothing of use in `values`.
 template <class Step, class A>
@@ -109,9 +79,7 @@ EXTENSOR_INLINE Vec<A> fold_lanes_of_each(Vec<A> (&values)[Vec<A>::lanes]) {
 // n neighbours. A is the type of the accumulators: eight vectors of them hide the latency of the additions.
 template <class Step, class A, class T>
 EXTENSOR_INLINE double fold_row(const T* x, int64_t n) {
-#if defined(__AVX512F__)
-  if constexpr (sizeof(A) > sizeof(T)) return fold_widened<Step>(x, n);
-#endif
+  if constexpr (sizeof(A) > sizeof(T) && folds_in_halves) return fold_widened<std::is_same_v<Step, Add>>(x, n, float(Step::start));
   constexpr int lanes = Vec<A>::lanes, chains = 8;
   Vec<A> total(Step::start);
   int64_t i = 0;
@@ -161,8 +129,6 @@ EXTENSOR_INLINE void fold_columns(const T* x, int64_t row, int64_t rows, int64_t
 }
 
 constexpr int64_t strip_width = 1024;
-
-constexpr int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
 // Accumulators: float64 where rounding counts, the elements' own type where it does not.
 template <class T, class Step, class A, bool Mean = false>

@@ -2,15 +2,13 @@
 // same bits. What is known of each slice goes to a function of the caller.
 #pragma once
 
+#include "core/whole.hpp"
 #include "core/threads.hpp"
 #include "core/workspace.hpp"
 #include "kernels/reduce/fold.hpp"
 #include "kernels/reduce/reduce.hpp"
 
 namespace extensor::EXTENSOR_ISA {
-
-constexpr int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
-constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Enough independent results are shared out as they are; few long ones are cut into stretches.
 constexpr int64_t enough_results = 16, most_stretches = 64, shortest_stretch = 16 * 1024;
