@@ -69,12 +69,12 @@ def test_out_of_memory(name: str, layout: str) -> None:
     if layout == "contiguous":
         assert found is not NotImplemented
     del found
-    before, pooled = references(args), native.get_buffer_bytes()
+    before, used = references(args), native.buffer_figures()[0]
     count = 0
     while (raised := failing(name, args, count)) is not None:
         assert raised, f"allocation {count} failed and was not reported"
         assert references(args) == before
-        assert native.get_buffer_bytes() == pooled, f"a buffer was lost with allocation {count}"
+        assert native.buffer_figures()[0] == used, f"a buffer was lost with allocation {count}"
         # another thread may allocate meanwhile, but not each time
         few = any(bytes_lost(name, args, count) < 64 * ROUNDS for _ in range(3))
         assert few, f"allocation {count} loses an object"
