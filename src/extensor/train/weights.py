@@ -34,6 +34,7 @@ _DTYPES: dict[str, np.dtype[Any]] = {
     "BOOL": np.dtype(np.bool_), "U8": np.dtype("u1"), "I8": np.dtype("i1"), "U16": np.dtype("<u2"), "I16": np.dtype("<i2"),
     "U32": np.dtype("<u4"), "I32": np.dtype("<i4"), "U64": np.dtype("<u8"), "I64": np.dtype("<i8"),
     "F16": np.dtype("<f2"), "BF16": bfloat16, "F32": np.dtype("<f4"), "F64": np.dtype("<f8"),
+    "C64": np.dtype("<c8"),
 }  # fmt: skip
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 CHUNK = 1 << 22
@@ -128,6 +129,11 @@ def _array(function: str, name: str, value: Any) -> np.ndarray:
     array = value.numpy() if isinstance(value, ExTensor) else value
     if not isinstance(array, np.ndarray) or array.dtype.newbyteorder("=") not in SUPPORTED:
         raise TypeError(f"[{function}] {name!r} must be a tensor of numbers, got {describe(value)}")
+    if array.dtype.newbyteorder("<") not in _NAMES:
+        raise TypeError(
+            f"[{function}] {name!r} is {array.dtype}, which safetensors files cannot hold; cast it to complex64, or keep its "
+            "real and its imaginary part"
+        )
     return np.asarray(array, array.dtype.newbyteorder("<"), order="C")
 
 
