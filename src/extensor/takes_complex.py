@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["TAKES_COMPLEX"]
 
 _WITH_GRADIENT = """
-    astype copy add subtract multiply divide power negate abs square reciprocal where
+    astype copy add subtract multiply divide power negate abs square reciprocal round where
     exp expm1 log log1p log2 log10 sqrt sin cos tan asin acos atan sinh cosh tanh
     conj real imag angle
     matmul dot inner outer tensordot einsum transpose

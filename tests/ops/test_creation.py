@@ -117,7 +117,7 @@ REFUSED = [
     ("zeros", (1.5,), TypeError, "shape"),
     ("zeros", ((1,) * 65,), ValueError, "65 axes"),
     ("zeros", ((2**40, 2**40),), ValueError, "cannot be made"),
-    ("ones", (2, "complex64"), TypeError, "dtype"),
+    ("ones", (2, "datetime64[s]"), TypeError, "dtype"),
     ("empty", (None,), TypeError, "shape"),
     ("full", (2, "a"), TypeError, "fill_value"),
     ("full", (2, float("nan"), "int32"), ValueError, "nan"),

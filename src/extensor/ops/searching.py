@@ -250,7 +250,7 @@ def histogram(x: ExTensor, bins: int = 10, range: Any = None) -> HistogramResult
     if not 1 <= count < 2**32:
         raise ValueError(f"[histogram] bins must be at least 1 (and fit this machine), got {count}")
     if range is None:
-        with np.errstate(invalid="ignore"):  # a nan is refused below
+        with np.errstate(all="ignore"):  # a nan is refused below
             low, high = (float(x.numpy().min()), float(x.numpy().max())) if x.size else (0.0, 1.0)
     elif isinstance(range, (tuple, list)) and len(range) == 2:
         low, high = (as_number("histogram", "range", v) for v in range)
