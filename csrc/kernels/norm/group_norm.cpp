@@ -52,13 +52,13 @@ void backward(const GroupNorm<T>& norm, const T* g, double* sums, T* grad_x, T* 
       sum_h += weight * plain[place], sum_hu += weight * along[place];
     }
     if (grad_x == nullptr) return;
-    const Vec<T> minus_h(-sum_h / double(n)), minus_hu(-sum_hu / double(n)), by = broadcast(factor);
+    const Vec<T> minus_h(-sum_h / double(n)), minus_hu(-sum_hu / double(n)), inverse = unit.inverse * broadcast(factor);
     for (int64_t m = 0; m < members; ++m) {
       const int64_t start = m * inner;
       const Vec<T> weight(norm.weight == nullptr ? 1.0 : double(norm.weight[(r * members + m) % norm.channels]));
       for_each_vector<T>(inner, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
         const Vec<T> u = unit(load_first(x + start + i, count)), h_less = fma(load_first(grad + start + i, count), weight, minus_h);
-        store_first(grad_x + r * n + start + i, fma(u, minus_hu, h_less) * unit.inverse * by, count);
+        store_first(grad_x + r * n + start + i, fma(u, minus_hu, h_less) * inverse, count);
       });
     }
   };

@@ -75,13 +75,14 @@ EXTENSOR_INLINE void backward_rows(const RowNorm<T>& norm, const T* x, const Nor
     if (norm.centre) store_as<T>(minus_h, sums_of_lanes(of_h) / minus_length);
     store_as<T>(minus_hu, sums_of_lanes(of_hu) / minus_length);
   }
-  const Vec<T> by = broadcast(factor);
+  Vec<T> inverse[Count];
+  for (int k = 0; k < Count; ++k) inverse[k] = units[k].inverse * broadcast(factor);
   for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
     Vec<T> along[Count], plain[Count];
     for (int k = 0; k < Count; ++k) {
       const Vec<T> u = unit(k, i, count), grad = load_first(g + k * n + i, count);
       if (grad_x != nullptr)
-        store_first(grad_x + k * n + i, fma(u, broadcast(minus_hu[k]), scaled(grad, i, count) + broadcast(minus_h[k])) * units[k].inverse * by, count);
+        store_first(grad_x + k * n + i, fma(u, broadcast(minus_hu[k]), scaled(grad, i, count) + broadcast(minus_h[k])) * inverse[k], count);
       along[k] = grad * u, plain[k] = grad;
     }
     for (int half = Count / 2; half > 0; half /= 2)
