@@ -129,7 +129,7 @@ REFUSED = [
     ("arange", (float("inf"),), ValueError, "finite"),
     ("arange", (2**64,), ValueError, "int64"),
     ("arange", ("a",), TypeError, "stop"),
-    ("arange", (0, 10**15), ValueError, "cannot be made"),
+    ("arange", (0, 10**15), MemoryError, "Unable to allocate"),
     ("linspace", (0, 1, -1), ValueError, "num"),
     ("linspace", (0, 1, 2.5), TypeError, "num"),
     ("linspace", ("a", 1), TypeError, "start"),

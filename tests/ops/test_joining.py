@@ -149,7 +149,7 @@ REFUSED = [
     ("split", (X, [2, 1]), ValueError, "must not decrease"),
     ("split", (X, 1.5), TypeError, "indices_or_sections"),
     ("tile", (X, -1), ValueError, "negative"),
-    ("tile", (X, 2**40), ValueError, ""),
+    ("tile", (X, 2**40), MemoryError, ""),
     ("repeat", (X, -1), ValueError, "negative"),
     ("repeat", (X, [1, 2], 1), ValueError, "must be one number, or 3"),
     ("repeat", (X, [2**62, 2**62, 2**62], 1), ValueError, "fit in memory"),
