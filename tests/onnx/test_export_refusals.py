@@ -67,6 +67,8 @@ def test_wrong_options(options: dict[str, object], message: str, tmp_path: Path)
 def test_wrong_arguments(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="must be a module or a function"):
         export(3, tmp_path / "f.onnx")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="opset must be an int"):
+        export(et.relu, tmp_path / "f.onnx", et.ones(2), opset=20.5)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="path must be"):
         export(et.relu, 3, et.ones(2))
 
