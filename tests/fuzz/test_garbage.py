@@ -38,7 +38,7 @@ FUNCTIONS = {
             "extensor.report.",
             "extensor.testing.",
             "extensor.train.",
-        )  # fmt: skip
+        )
     )
 }
 
