@@ -30,7 +30,15 @@ FUNCTIONS = {
     for name, function in public_functions().items()
     if name.rpartition(".")[2] not in OF_FUNCTIONS | WITHOUT_ARGUMENTS | {"set_num_threads"}
     and not name.startswith(
-        ("extensor.data.", "extensor.optim.", "extensor.report.", "extensor.testing.", "extensor.train.")
+        (
+            "extensor.convert.",
+            "extensor.data.",
+            "extensor.onnx.",
+            "extensor.optim.",
+            "extensor.report.",
+            "extensor.testing.",
+            "extensor.train.",
+        )
     )
 }
 

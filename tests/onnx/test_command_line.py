@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import extensor as et
 from extensor.cli import main
 from extensor.onnx.export import run_in_runtime
+from extensor.train.saved_run import held_out_samples, read_config
 
 RUNNER = CliRunner()
 
@@ -58,7 +59,7 @@ def test_a_table_goes_out_in_its_own_units(folder: Path) -> None:
 def test_digits_go_out_with_their_scaling_and_names(folder: Path) -> None:
     file = folder / "digits.onnx"
     run("export", folder / "digits", "--to", file, "--opset", "17")
-    samples = et.data.digits().split(0.8, rng=0)[1]
+    samples = held_out_samples(read_config(folder / "digits"))
     found = run_in_runtime(file, {"x": samples.inputs[:10]})[0]
     np.testing.assert_allclose(found.sum(1), 1, rtol=1e-5)
     lines = run("predict", folder / "digits").splitlines()[1:11]

@@ -39,6 +39,15 @@ def checked_norm(layer: Any) -> Any:
     return layer
 
 
+def made(name: str) -> tuple[Any, tuple[Any, ...]]:
+    """A layer in evaluation mode whose parameters are no zeros and ones, and its inputs."""
+    make, inputs = LAYERS[name]
+    layer = make().eval()
+    for i, parameter in enumerate(layer.parameters()):
+        parameter.assign(normal(*parameter.shape, seed=100 + i) * 0.5)
+    return layer, inputs
+
+
 IMAGES = normal(2, 4, 9, 8)
 ROWS = normal(3, 6)
 SEQUENCE = normal(5, 2, 6)
@@ -154,8 +163,7 @@ def assert_near(theirs: Any, ours: Any) -> None:
 @pytest.mark.parametrize("opset", [17, 20, 23])
 @pytest.mark.parametrize("name", list(LAYERS))
 def test_agrees_with_the_runtime(name: str, opset: int, tmp_path: Path) -> None:
-    make, inputs = LAYERS[name]
-    layer = make().eval()
+    layer, inputs = made(name)
     written = export(layer, tmp_path / "layer.onnx", *inputs, opset=opset)
     assert written.difference is not None
     assert written.difference < RTOL
@@ -167,8 +175,7 @@ def test_agrees_with_the_runtime(name: str, opset: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", list(LAYERS))
 def test_comes_back(name: str, tmp_path: Path) -> None:
     """Exported and imported it computes the same; exported again, the same operators are in the file."""
-    make, inputs = LAYERS[name]
-    layer = make().eval()
+    layer, inputs = made(name)
     first = export(layer, tmp_path / "first.onnx", *inputs)
     again = load(first.path)
     assert_near(outputs_of(again(*inputs)), outputs_of(layer(*inputs)))

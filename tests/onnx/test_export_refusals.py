@@ -67,6 +67,8 @@ def test_wrong_options(options: dict[str, object], message: str, tmp_path: Path)
 def test_wrong_arguments(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="must be a module or a function"):
         export(3, tmp_path / "f.onnx")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="opset must be an int"):
+        export(et.relu, tmp_path / "f.onnx", et.ones(2), opset=20.5)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="path must be"):
         export(et.relu, 3, et.ones(2))
 
@@ -107,3 +109,16 @@ def test_several_free_lengths(tmp_path: Path) -> None:
     a, b = et.random.normal(0, (5, 4)), et.random.normal(1, (7, 4))
     found = run_in_runtime(written.path, {"a": a.numpy(), "b": b.numpy()})[0]
     np.testing.assert_allclose(found, joined(a, b).numpy(), rtol=1e-6)
+
+
+def test_a_query_that_may_see_nothing_gives_0(tmp_path: Path) -> None:
+    q, k, v = (et.random.normal(i, (1, 3, 4)) for i in range(3))
+    seen = np.array([[True, False, True], [False, False, False], [True, True, True]])
+
+    def attended(q: et.ExTensor, k: et.ExTensor, v: et.ExTensor) -> et.ExTensor:
+        return et.scaled_dot_product_attention(q, k, v, et.tensor(seen))
+
+    written = export(attended, tmp_path / "f.onnx", q, k, v)
+    assert written.difference is not None
+    assert written.difference < 1e-6
+    assert not run_in_runtime(written.path, {"q": q.numpy(), "k": k.numpy(), "v": v.numpy()})[0][0, 1].any()

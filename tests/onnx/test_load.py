@@ -152,6 +152,8 @@ class TestRefusals:
             load(3)
         with pytest.raises(FileNotFoundError, match="there is no file nowhere"):
             load("nowhere.onnx")
+        with pytest.raises(IsADirectoryError, match="is a folder, not a file"):
+            load(".")
 
 
 def test_functions_of_the_model_are_called() -> None:

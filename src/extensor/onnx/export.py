@@ -95,6 +95,8 @@ def export(
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"[export] path must be a str or a pathlib.Path, got {describe(path)}")
     version = DEFAULT_OPSET if opset is None else opset
+    if type(version) is not int:
+        raise TypeError(f"[export] opset must be an int, got {describe(opset)}")
     if version not in OPSETS:
         raise ValueError(f"[export] opset must lie between {OPSETS[0]} and {OPSETS[-1]}, got {opset}")
     inputs = [x if isinstance(x, ExTensor) else asarray(x) for x in example]

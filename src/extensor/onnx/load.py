@@ -63,6 +63,8 @@ def _parsed(source: Any) -> tuple[Any, Path | None]:
             data = path.read_bytes()
         except FileNotFoundError:
             raise FileNotFoundError(f"[load] there is no file {path}") from None
+        except IsADirectoryError:
+            raise IsADirectoryError(f"[load] {path} is a folder, not a file") from None
         folder, name = path.parent, str(path)
     else:
         raise TypeError(f"[load] path_or_bytes must be a path or bytes, got {describe(source)}")
