@@ -87,7 +87,7 @@ __all__ = [
     "sum", "sum_backward", "mean", "mean_backward", "max_reduce", "max_reduce_backward", "max",
     "max_backward", "min_reduce", "min_reduce_backward", "min", "min_backward", "variance",
     "variance_backward", "var", "var_backward", "std", "std_backward", "prod", "prod_backward", "logsumexp",
-    "logsumexp_backward", "cumsum", "cumsum_backward", "sort", "sort_backward", "top_k", "top_k_backward",
+    "logsumexp_backward", "cumsum", "cumsum_backward", "sort", "sort_backward", "top_k", "top_k_backward", "TopKResult",
     "argsort", "argmax", "argmin", "any", "all", "count_nonzero",
     # broadcasting
     "are_shapes_broadcastable", "broadcast_shapes", "broadcast_to", "broadcast_to_backward", "sum_to_shape",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import autograd.numpy as anp
 import autograd.scipy.special as asp
@@ -268,7 +269,12 @@ def test_functions_that_are_the_same_mathematics_agree():
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda x: et.relu(et.tensor([1])), TypeError, r"\[relu\] x must have a floating dtype"),
+        (lambda x: et.relu(et.tensor([True])), TypeError, r"\[relu\] x must have a floating dtype, got bool"),
+        (
+            lambda x: et.relu_backward(et.ones(1), et.tensor([1])),
+            TypeError,
+            r"\[relu_backward\] x has dtype int64",
+        ),
         (lambda x: et.leaky_relu(x, "steep"), TypeError, r"\[leaky_relu\] alpha must be a number"),
         (lambda x: et.leaky_relu(x, NAN), ValueError, r"\[leaky_relu\] alpha must be a finite number"),
         (
@@ -313,3 +319,14 @@ def test_functions_that_are_the_same_mathematics_agree():
 def test_errors(call, error, text):
     with pytest.raises(error, match="^" + text):
         call(et.ones((2, 3)))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int32, np.int64])
+@pytest.mark.parametrize("shape", [(), (0,), (3, 70)])
+def test_relu_of_integers_is_their_maximum_with_zero(dtype: Any, shape: tuple[int, ...]) -> None:
+    limits = np.iinfo(dtype)
+    x = np.random.default_rng(3).integers(limits.min, limits.max, shape, dtype, endpoint=True)
+    for value in (et.asarray(x), et.asarray(x[..., ::-1] if shape else x)):
+        found = et.relu(value)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found.numpy(), np.maximum(value.numpy(), 0))

@@ -37,9 +37,11 @@ def test_order(shape: tuple[int, ...], axis: Any, dtype: Any) -> None:
     if axis is not None:
         k = (shape[axis] + 1) // 2
         largest = np.take(np.flip(np.sort(wide, axis), axis), np.arange(k), axis)
-        found = et.top_k(et.asarray(x), k, axis)
+        found, indices = et.top_k(et.asarray(x), k, axis)
         assert found.dtype == x.dtype
         np.testing.assert_array_equal(found.numpy().astype(np.float64), largest)
+        assert indices.dtype == np.int64
+        np.testing.assert_array_equal(np.take_along_axis(wide, indices.numpy(), axis), largest)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -104,12 +106,29 @@ def test_ties_and_nan() -> None:
     assert et.sort_backward(g, et.tensor([NAN, 4.0, 3.0])).tolist() == [3.0, 2.0, 1.0]
     assert et.top_k_backward(g, et.tensor([5.0, 4.0, 5.0]), 3).tolist() == [1.0, 3.0, 2.0]
     assert et.top_k_backward(g[:1], et.tensor([-0.0, 0.0]), 1).tolist() == [1.0, 0.0]
-    np.testing.assert_array_equal(et.top_k(et.tensor([1.0, NAN, 3.0]), 2).numpy(), [NAN, 3.0])
+    np.testing.assert_array_equal(et.top_k(et.tensor([1.0, NAN, 3.0]), 2).values.numpy(), [NAN, 3.0])
+    assert et.top_k(et.tensor([5.0, 4.0, 5.0]), 2).indices.tolist() == [0, 2]
     np.testing.assert_array_equal(et.sort(et.tensor([NAN, 3.0, 1.0])).numpy(), [1.0, 3.0, NAN])
     assert (
         et.argmax(et.tensor([1.0, NAN, 3.0, NAN])).item() == et.argmin(et.tensor([1.0, NAN, 3.0])).item() == 1
     )
     assert et.any(et.tensor([NAN])).item() is et.all(et.tensor([NAN])).item() is True
+
+
+def test_top_k_is_differentiated_through_its_values() -> None:
+    x = et.tensor([3.0, 1.0, 4.0, 2.0], requires_grad=True)
+    result = x.top_k(2)
+    assert result.values.requires_grad
+    assert not result.indices.requires_grad
+    (result.values * et.tensor([10.0, 20.0])).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [20.0, 0.0, 10.0, 0.0]
+    taken = et.grad(lambda x: (x.take_along_axis(x.top_k(2).indices) ** 2).sum())(x.detach())
+    assert taken.tolist() == [6.0, 0.0, 8.0, 0.0]
+    second = et.hvp(lambda x: (x.top_k(2).values ** 3).sum(), x.detach(), et.ones(4))
+    assert second.tolist() == [18.0, 0.0, 24.0, 0.0]
+    assert et.top_k_backward((et.tensor([10.0, 20.0]), None), x.detach(), 2).tolist() == x.grad.tolist()
+    assert et.top_k(et.tensor([3, 1, 2]), 2).values.tolist() == [3, 2]
 
 
 @pytest.mark.parametrize("dtype", [et.float16, et.bfloat16, et.float32])
@@ -131,7 +150,7 @@ ERRORS = [
     (lambda: et.top_k(et.ones(3), -1), ValueError, r"\[top_k\] k must be between 0 and 3"),
     (lambda: et.top_k(et.ones(3), 1.5), TypeError, r"\[top_k\] k must be an int"),
     (lambda: et.top_k(et.ones(3), 1, 1), ValueError, r"\[top_k\] axis 1 is out of range"),
-    (lambda: et.top_k_backward(et.ones(2), et.ones(3), 1), ValueError, r"\[top_k_backward\] grad_output has shape \(2,\) but .* \(1,\)"),
+    (lambda: et.top_k_backward(et.ones(2), et.ones(3), 1), ValueError, r"\[top_k_backward\] grad_output\[0\] has shape \(2,\) but .* \(1,\)"),
     (lambda: et.top_k_backward(et.ones(1), et.tensor([1, 2]), 1), TypeError, r"\[top_k_backward\] x has dtype int64"),
     (lambda: et.argsort(et.ones(3), 1), ValueError, r"\[argsort\] axis 1 is out of range"),
     (lambda: et.argmax(et.ones(3), (0,)), TypeError, r"\[argmax\] axis must be an int"),

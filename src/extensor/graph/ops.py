@@ -10,10 +10,10 @@ from collections.abc import Callable
 from inspect import unwrap
 from typing import Any, TypeVar, get_type_hints, overload
 
-from ..dtypes import HALF, float32, guard_width
+from ..dtypes import HALF, float32
 from ..tensor import ExTensor, needs_grad
 from .nodes import PACKAGE, Node, record
-from .rules import Rule, Signature, dtype_of
+from .rules import Rule, Signature
 from .state import exchange_recording, get_observer, is_recording
 
 try:
@@ -91,18 +91,17 @@ class Op(OpBase):
 class Backward(OpBase):
     """A public backward function. Where its result must itself be differentiated, its formula is recorded instead.
 
-    A backward without a formula is made of differentiable functions: it is its own formula.
+    A backward without a formula is its own: what its body calls is recorded, differentiable functions as such and kernels
+    by their references (``@formula`` in kernels.dispatch).
     """
 
     def __init__(
         self,
         fn: Callable[..., Any],
         formula: Callable[..., Any] | None,
-        guarded: bool,
         numbers: tuple[str, ...],
     ) -> None:
         self.formula = formula
-        self.guarded = guarded
         self.is_backward = True
         self.signature = Signature.of(fn)
         _dress(self, fn, numbers)
@@ -131,13 +130,6 @@ class Backward(OpBase):
             if name not in options:
                 break
             given.append(options.pop(name))  # a formula may name its arguments differently
-        if self.guarded and self.signature.bind(args, kwargs)["eps"] is None:
-            width = guard_width(dtype_of(given[0]))  # before float16 is widened
-            place = self.signature.names.index("eps")
-            if place < len(given):
-                given[place] = width
-            else:
-                options["eps"] = width
         assert self.formula is not None
         formula = self.formula
         if is_complex(given) and not getattr(formula, "is_for_complex", False):
@@ -262,7 +254,6 @@ def backward_of(
     forward: Callable[..., Any],
     *,
     formula: Callable[..., Any] | None = None,
-    guarded: bool = False,
     numbers: tuple[str, ...] = (),
     **rule: Any,
 ) -> Callable[[F], F]:
@@ -270,9 +261,8 @@ def backward_of(
 
     Args:
         forward: the op.
-        formula: the same mathematics in differentiable functions, for a backward that is computed by kernels; it is recorded
-            where a higher derivative is wanted. A backward made of differentiable functions needs none.
-        guarded: whether ``eps=None`` stands for the guard of the gradient's dtype.
+        formula: the same mathematics in differentiable functions, recorded where a higher derivative is wanted; for a backward
+            whose kernel has a reference that cannot be recorded. Most need none.
         numbers: as in :func:`differentiable`.
         rule: how the forward's arguments flow into this function (:class:`~extensor.graph.rules.Rule`): ``wrt`` names the
             arguments with a gradient, the first by default; ``each`` the one that is a list of tensors; ``mirrored`` the one
@@ -284,7 +274,7 @@ def backward_of(
     def decorate(fn: F) -> F:
         if not isinstance(forward, Op):
             raise TypeError(f"[backward_of] {forward} is not an op; put @differentiable above it")
-        made: Any = Backward(fn, formula, guarded, numbers)
+        made: Any = Backward(fn, formula, numbers)
         forward.set_rule(Rule(forward.fn, made, is_custom=forward.is_custom, **rule))
         return made
 

@@ -1,7 +1,10 @@
 """One door: every number the library computes passes through a :class:`Kernel`.
 
-A kernel has a name and a reference implementation in NumPy. Where the native module has a kernel of the
-same name it is asked first; it answers ``NotImplemented`` for the dtypes and layouts it does not cover.
+A kernel has a name and a reference implementation over an array namespace (:mod:`.namespace`). Where the native module has a
+kernel of the same name it is asked first; it answers ``NotImplemented`` for the dtypes and layouts it does not cover.
+
+The reference of a gradient is its formula as well (``@formula``): called on tensors that are recorded, it is evaluated on the
+tensors themselves, and what it computes can be differentiated again.
 
 Half precision is settled here, once for all kernels: float16 and bfloat16 arrays are widened to float32,
 the kernel runs, and its result is rounded once. Kernels that only move elements (``exact=True``) need none
@@ -16,17 +19,17 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from ..dtypes import FLOATING, HALF, bfloat16, float16, float32, promote
-from ..tensor import ExTensor
+from ..tensor import ExTensor, needs_grad
 
 try:
-    from .._native import current_trace
+    from .._native import current_trace, is_recording
     from .._native import kernels as NATIVE
 except ModuleNotFoundError:
-    from .._pure import current_trace
+    from .._pure import current_trace, is_recording
 
     NATIVE: dict[str, Callable[..., Any]] = {}  # type: ignore[no-redef]
 
-__all__ = ["KERNELS", "NATIVE", "Kernel", "kernel"]
+__all__ = ["KERNELS", "NATIVE", "Kernel", "formula", "kernel"]
 
 KERNELS: dict[str, Kernel] = {}
 
@@ -37,16 +40,19 @@ class Kernel:
     Called with tensors it returns tensors. ``reference`` and ``native`` work on NumPy arrays.
     """
 
-    __slots__ = ("__wrapped__", "exact", "name", "native", "reference")
+    __slots__ = ("__wrapped__", "exact", "is_formula", "name", "native", "reference")
 
-    def __init__(self, reference: Callable[..., Any], exact: bool) -> None:
+    def __init__(self, reference: Callable[..., Any], exact: bool, is_formula: bool) -> None:
         self.name = reference.__name__
         self.reference = reference
         self.native = NATIVE.get(self.name)
         self.exact = exact
+        self.is_formula = is_formula
         self.__wrapped__ = reference
 
     def __call__(self, *args: Any) -> Any:
+        if self.is_formula and is_recording() and any(map(needs_grad, args)):
+            return self.recorded(*args)
         given = [_unwrap(value) for value in args]
         result = self.on_arrays(*given)
         trace = current_trace()
@@ -72,6 +78,14 @@ class Kernel:
                 return _as_arrays(self.reference(*args))
             return _round(_as_arrays(self.reference(*map(_widen, args))), promote(*dtypes))
 
+    def recorded(self, *args: Any) -> Any:
+        """The reference on tensors: what it computes is recorded, half precision as in :meth:`by_reference`."""
+        dtypes = [a.dtype for a in args if isinstance(a, ExTensor)]
+        if self.exact or HALF.isdisjoint(dtypes):
+            return self.reference(*args)
+        dtype = promote(*(d for d in dtypes if d in FLOATING))
+        return _round(self.reference(*map(_widen, args)), dtype)
+
     def __repr__(self) -> str:
         return f"<kernel {self.name}: {'native' if self.native else 'reference'}>"
 
@@ -81,14 +95,24 @@ def kernel(reference: Callable[..., Any]) -> Kernel: ...
 @overload
 def kernel(*, exact: Literal[True]) -> Callable[[Callable[..., Any]], Kernel]: ...
 def kernel(reference: Callable[..., Any] | None = None, *, exact: bool = False) -> Any:
-    """Make a NumPy function the reference of the kernel of the same name."""
+    """Make a function over an array namespace the reference of the kernel of the same name."""
     if reference is None:
-        return lambda function: _register(function, exact)
-    return _register(reference, exact)
+        return lambda function: _register(Kernel(function, exact, is_formula=False))
+    return _register(Kernel(reference, exact, is_formula=False))
 
 
-def _register(reference: Callable[..., Any], exact: bool) -> Kernel:
-    made = Kernel(reference, exact)
+@overload
+def formula(reference: Callable[..., Any]) -> Kernel: ...
+@overload
+def formula(*, exact: Literal[True]) -> Callable[[Callable[..., Any]], Kernel]: ...
+def formula(reference: Callable[..., Any] | None = None, *, exact: bool = False) -> Any:
+    """A kernel whose reference is also what is recorded where its result must itself be differentiated."""
+    if reference is None:
+        return lambda function: _register(Kernel(function, exact, is_formula=True))
+    return _register(Kernel(reference, exact, is_formula=True))
+
+
+def _register(made: Kernel) -> Kernel:
     if made.name in KERNELS:
         raise ValueError(f"[kernel] {made.name} is defined twice")
     KERNELS[made.name] = made
@@ -123,19 +147,22 @@ def _as_arrays(value: Any) -> Any:
     return type(value)(map(_as_arrays, value)) if type(value) in (tuple, list) else value
 
 
-def _flat(args: Any) -> list[np.ndarray]:
+_ARRAYS = (np.ndarray, ExTensor)
+
+
+def _flat(args: Any) -> list[Any]:
     """The arrays among the arguments, those in lists included."""
     found = []
     for a in args:
-        if isinstance(a, np.ndarray):
+        if isinstance(a, _ARRAYS):
             found.append(a)
         elif type(a) is list:
-            found.extend(x for x in a if isinstance(x, np.ndarray))
+            found.extend(x for x in a if isinstance(x, _ARRAYS))
     return found
 
 
 def _widen(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
+    if isinstance(value, _ARRAYS):
         return value.astype(float32) if value.dtype in HALF else value
     return [_widen(v) for v in value] if type(value) is list else value
 
@@ -143,6 +170,6 @@ def _widen(value: Any) -> Any:
 def _round(result: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(result, (tuple, list)):
         return type(result)(_round(r, dtype) for r in result)
-    if isinstance(result, np.ndarray) and result.dtype == float32 and dtype in (float16, bfloat16):
+    if isinstance(result, _ARRAYS) and result.dtype == float32 and dtype in (float16, bfloat16):
         return result.astype(dtype)
     return result

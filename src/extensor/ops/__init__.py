@@ -3,6 +3,7 @@
 import importlib as _importlib
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from . import _namespace as _namespace  # (what references of gradients compute with on tensors)
 from . import methods as _methods  # noqa: F401  (attaches the operators and methods of ExTensor)
 from ._later import FAMILY_OF as _FAMILY_OF
 from .activation import *  # noqa: F403

@@ -11,6 +11,7 @@ from .. import kernels
 from ..checks import as_floating, as_number, as_tensor
 from ..errors import describe
 from ..tensor import ExTensor, Shape
+from .casting import cast_like
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -36,15 +37,6 @@ def matched(function: str, **values: Any) -> list[ExTensor]:
 def loss_shape(shape: Shape, reduction: str) -> Shape:
     """The shape of a loss whose single losses have ``shape``."""
     return shape if reduction == "none" else ()
-
-
-def spread(grad_output: Any, reduction: str, count: Any) -> Any:
-    """For formulas: what arrives at each of ``count`` single losses, as a recorded computation."""
-    g = as_tensor("spread", "grad_output", grad_output)
-    if reduction != "mean":
-        return g
-    # Where there are no losses at all, there is nothing that a quotient could arrive at.
-    return g / (count if isinstance(count, ExTensor) else max(count, 1))
 
 
 def as_weight(function: str, name: str, weight: Any, shape: Shape) -> ExTensor | None:
@@ -99,4 +91,4 @@ def as_signs(function: str, targets: Any, shape: Shape, like: ExTensor) -> ExTen
             f"[{function}] targets has shape {found.shape} but must have {shape}; a loss does not broadcast"
         )
     refuse(function, "targets", found, kernels.first_unlike(found, -1, 1), "be -1 or 1")
-    return found if found.dtype == like.dtype else kernels.astype(found, like.dtype)
+    return cast_like(found, like)

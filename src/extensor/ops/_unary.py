@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..checks import as_floating, as_grad, as_tensor, differentiable_input
 from ..kernels import Kernel
 from ..tensor import ExTensor
 from .casting import cast_like
-from .selection import where
 
 
 def unary(function: str, kernel: Kernel, x: Any) -> ExTensor:
@@ -48,16 +45,3 @@ def _backward(
 ) -> ExTensor:
     grad: ExTensor = kernel(as_grad(function, grad_output, saved.shape), saved, *attributes)
     return cast_like(grad, saved)
-
-
-def raw(value: Any) -> np.ndarray:
-    """The elements of a tensor, for the masks of a formula: constants that are not differentiated."""
-    return np.asarray(getattr(value, "_array", value))
-
-
-def passed(grad: Any, x: Any, keep: np.ndarray) -> ExTensor:
-    """For formulas: ``grad`` where ``keep`` holds, 0 elsewhere, nan where x is nan, to every order."""
-    missing = np.isnan(raw(x))
-    if missing.any():
-        grad = grad * np.where(missing, raw(x), np.ones((), raw(x).dtype))
-    return where(keep | missing, grad, 0.0)

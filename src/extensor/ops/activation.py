@@ -11,18 +11,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import kernels
-from ..checks import Scalar, as_bool, as_floating, as_grad, as_number, check_needs, differentiable_input
+from ..checks import (
+    Scalar,
+    as_bool,
+    as_floating,
+    as_grad,
+    as_number,
+    as_tensor,
+    check_needs,
+    differentiable_input,
+)
+from ..dtypes import INTEGER
 from ..graph import backward_of, differentiable
-from ..kernels.reference.activation import GELU_CUBIC, SELU_ALPHA, SELU_SCALE
-from ..tensor import ExTensor, Shape, asarray
+from ..tensor import ExTensor, Shape
 from ._pairs import BOTH, Needs
-from ._unary import floating_unary, passed, raw, unary_backward, unary_backward_from_output
-from .broadcasting import sum_to_shape
+from ._unary import floating_unary, unary_backward, unary_backward_from_output
 from .casting import cast_like
-from .elementwise import clip, square
-from .exponential import exp
-from .selection import where
-from .trigonometric import erf, tanh
+from .shape import reshape
 
 __all__ = [
     "relu", "relu_backward", "leaky_relu", "leaky_relu_backward", "prelu", "prelu_backward", "PreluGradients",
@@ -43,15 +48,18 @@ def _finite(function: str, name: str, value: Any) -> float:
 def relu(x: ExTensor) -> ExTensor:
     """Rectified linear unit.   y = max(x, 0)
 
+    Integers stay integers, and have no gradient.
+
     Example:
         >>> import extensor as et
         >>> et.relu(et.tensor([-1.0, 2.0])).tolist()
         [0.0, 2.0]
     """
-    return floating_unary("relu", kernels.relu, x)
+    x = as_tensor("relu", "x", x)
+    return kernels.relu(x if x.dtype in INTEGER else as_floating("relu", "x", x))
 
 
-@backward_of(relu, formula=lambda g, x: passed(g, x, raw(x) > 0))
+@backward_of(relu)
 def relu_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`relu`; 0 at 0.   dx = dy * [x > 0]
 
@@ -79,11 +87,7 @@ def leaky_relu(x: ExTensor, alpha: float = 0.01) -> ExTensor:
     return floating_unary("leaky_relu", kernels.leaky_relu, x, _finite("leaky_relu", "alpha", alpha))
 
 
-def _leaky_relu_formula(g: Any, x: Any, alpha: Any = 0.01) -> ExTensor:
-    return where(raw(x) > 0, g, passed(g * alpha, x, raw(x) <= 0))
-
-
-@backward_of(leaky_relu, formula=_leaky_relu_formula)
+@backward_of(leaky_relu)
 def leaky_relu_backward(grad_output: ExTensor, x: ExTensor, alpha: float = 0.01) -> ExTensor:
     """Gradient of :func:`leaky_relu`; alpha at 0.   dx = dy where x > 0, else alpha * dy
 
@@ -129,7 +133,7 @@ def _slopes(function: str, x: ExTensor, alpha: Any) -> ExTensor:
         with np.errstate(over="ignore"):  # beyond the dtype is inf, as in any cast
             return ExTensor(slope.astype(x.dtype))
     found = as_floating(function, "alpha", alpha)
-    return kernels.reshape(found, _slopes_shape(function, x.shape, found.shape))
+    return reshape(found, _slopes_shape(function, x.shape, found.shape))
 
 
 @differentiable
@@ -149,23 +153,7 @@ def prelu(x: ExTensor, alpha: ExTensor) -> ExTensor:
     return kernels.prelu(x, _slopes("prelu", x, alpha))
 
 
-def _prelu_formula(g: Any, x: Any, alpha: Any, *, needs: Needs = BOTH) -> PreluGradients:
-    x = asarray(x)
-    shape = _slopes_shape("prelu_backward", x.shape, np.shape(alpha))
-    slopes = alpha if type(alpha) in Scalar else asarray(alpha).reshape(shape)
-    positive = raw(x) > 0
-
-    def grad_alpha() -> ExTensor:
-        each = where(positive, 0.0, g * where(positive, 0.0, x))
-        return sum_to_shape(each, shape).reshape(np.shape(alpha))
-
-    return PreluGradients(
-        where(positive, g, passed(g * slopes, x, raw(x) <= 0)) if needs[0] else None,
-        grad_alpha() if needs[1] else None,
-    )
-
-
-@backward_of(prelu, wrt=("x", "alpha"), formula=_prelu_formula)
+@backward_of(prelu, wrt=("x", "alpha"))
 def prelu_backward(
     grad_output: ExTensor, x: ExTensor, alpha: ExTensor, *, needs: Needs = BOTH
 ) -> PreluGradients:
@@ -192,7 +180,7 @@ def prelu_backward(
         as_grad("prelu_backward", grad_output, x.shape), x, slopes, needs
     )
     if grad_alpha is not None:
-        grad_alpha = cast_like(kernels.reshape(grad_alpha, np.shape(alpha)), alpha)
+        grad_alpha = cast_like(reshape(grad_alpha, np.shape(alpha)), alpha)
     return PreluGradients(cast_like(grad_x, x), grad_alpha)
 
 
@@ -208,7 +196,7 @@ def sigmoid(x: ExTensor) -> ExTensor:
     return floating_unary("sigmoid", kernels.sigmoid, x)
 
 
-@backward_of(sigmoid, from_output=True, formula=lambda g, output: g * (output * (1 - output)))
+@backward_of(sigmoid, from_output=True)
 def sigmoid_backward(grad_output: ExTensor, output: ExTensor) -> ExTensor:
     """Gradient of :func:`sigmoid`, from its output.   dx = dy * y * (1 - y)
 
@@ -236,20 +224,7 @@ def gelu(x: ExTensor, approximate: bool = False) -> ExTensor:
     return floating_unary("gelu", kernels.gelu, x, as_bool("gelu", "approximate", approximate))
 
 
-def _gelu_formula(g: Any, x: Any, approximate: bool = False) -> ExTensor:
-    x = asarray(x)
-    if approximate:
-        # beyond 100 the slope is 0 or 1 and a cube might overflow; at infinity it is nan, as of the kernel
-        x = where(np.isinf(raw(x)), x, clip(x, -100.0, 100.0))
-        inner = x * (1 + square(x) * GELU_CUBIC) * math.sqrt(8 / math.pi)
-        slope = (1 + square(x) * (3 * GELU_CUBIC)) * math.sqrt(8 / math.pi)
-        s = sigmoid(inner)  # (1 + tanh) / 2 of half of it, without the cancellation
-        return g * (s + x * s * sigmoid(-inner) * slope)
-    density = exp(square(x) / -2) / math.sqrt(2 * math.pi)
-    return g * ((1 + erf(x * math.sqrt(0.5))) / 2 + x * density)
-
-
-@backward_of(gelu, formula=_gelu_formula)
+@backward_of(gelu)
 def gelu_backward(grad_output: ExTensor, x: ExTensor, approximate: bool = False) -> ExTensor:
     """Gradient of :func:`gelu`.   dx = dy * (Phi(x) + x * phi(x)),  phi(x) = exp(-x**2 / 2) / sqrt(2 pi)
 
@@ -279,12 +254,7 @@ def silu(x: ExTensor) -> ExTensor:
     return floating_unary("silu", kernels.silu, x)
 
 
-def _silu_formula(g: Any, x: Any) -> ExTensor:
-    s = sigmoid(x)
-    return g * (s * (1 + x * (1 - s)))
-
-
-@backward_of(silu, formula=_silu_formula)
+@backward_of(silu)
 def silu_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`silu`.   dx = dy * s * (1 + x * (1 - s)),  s = sigmoid(x)
 
@@ -308,13 +278,7 @@ def mish(x: ExTensor) -> ExTensor:
     return floating_unary("mish", kernels.mish, x)
 
 
-def _mish_formula(g: Any, x: Any) -> ExTensor:
-    u = softplus(x)
-    rest = 4 * sigmoid(2 * u) * sigmoid(-2 * u)  # 1 - tanh(u)**2, without the cancellation
-    return g * (tanh(u) + x * rest * sigmoid(x))
-
-
-@backward_of(mish, formula=_mish_formula)
+@backward_of(mish)
 def mish_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`mish`.   dx = dy * (t + x * (1 - t**2) * sigmoid(x)),  t = tanh(softplus(x))
 
@@ -342,13 +306,7 @@ def elu(x: ExTensor, alpha: float = 1.0) -> ExTensor:
     return floating_unary("elu", kernels.elu, x, _finite("elu", "alpha", alpha))
 
 
-def _elu_formula(g: Any, x: Any, alpha: Any = 1.0) -> ExTensor:
-    positive = raw(x) > 0
-    # far above 0 the exponential is infinite, and the gradient of the branch not taken would be 0 * inf
-    return where(positive, g, g * exp(where(positive, 0.0, x)) * alpha)
-
-
-@backward_of(elu, formula=_elu_formula)
+@backward_of(elu)
 def elu_backward(grad_output: ExTensor, x: ExTensor, alpha: float = 1.0) -> ExTensor:
     """Gradient of :func:`elu`; alpha at 0.   dx = dy where x > 0, else alpha * dy * e**x
 
@@ -378,7 +336,7 @@ def selu(x: ExTensor) -> ExTensor:
     return floating_unary("selu", kernels.selu, x)
 
 
-@backward_of(selu, formula=lambda g, x: _elu_formula(g, x, SELU_ALPHA) * SELU_SCALE)
+@backward_of(selu)
 def selu_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`selu`; the branch of x <= 0 at 0.   dx = 1.0507... * elu_backward(dy, x, alpha=1.6732...)
 
@@ -417,11 +375,7 @@ def softplus(x: ExTensor, beta: float = 1.0, threshold: float = 20.0) -> ExTenso
     return floating_unary("softplus", kernels.softplus, x, *_softplus_options("softplus", beta, threshold))
 
 
-def _softplus_formula(g: Any, x: Any, beta: Any = 1.0, threshold: Any = 20.0) -> ExTensor:
-    return where(raw(x) * beta > threshold, g, g * sigmoid(x * beta))
-
-
-@backward_of(softplus, formula=_softplus_formula)
+@backward_of(softplus)
 def softplus_backward(
     grad_output: ExTensor, x: ExTensor, beta: float = 1.0, threshold: float = 20.0
 ) -> ExTensor:
@@ -454,7 +408,7 @@ def relu6(x: ExTensor) -> ExTensor:
     return floating_unary("relu6", kernels.relu6, x)
 
 
-@backward_of(relu6, formula=lambda g, x: passed(g, x, (raw(x) > 0) & (raw(x) < 6)))
+@backward_of(relu6)
 def relu6_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`relu6`; 0 at 0 and at 6.   dx = dy * [0 < x < 6]
 
@@ -478,7 +432,7 @@ def hard_sigmoid(x: ExTensor) -> ExTensor:
     return floating_unary("hard_sigmoid", kernels.hard_sigmoid, x)
 
 
-@backward_of(hard_sigmoid, formula=lambda g, x: passed(g / 6, x, (raw(x) > -3) & (raw(x) < 3)))
+@backward_of(hard_sigmoid)
 def hard_sigmoid_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`hard_sigmoid`; 0 at -3 and at 3.   dx = dy / 6 * [-3 < x < 3]
 
@@ -502,13 +456,7 @@ def hard_swish(x: ExTensor) -> ExTensor:
     return floating_unary("hard_swish", kernels.hard_swish, x)
 
 
-def _hard_swish_formula(g: Any, x: Any) -> ExTensor:
-    bent = (raw(x) > -3) & (raw(x) < 3)
-    slope = where(bent, asarray(x) / 3 + 0.5, 0.0)
-    return where(raw(x) >= 3, g, passed(g * slope, x, bent))
-
-
-@backward_of(hard_swish, formula=_hard_swish_formula)
+@backward_of(hard_swish)
 def hard_swish_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`hard_swish`; 0 at -3, that of the straight piece at 3.
 
@@ -548,11 +496,7 @@ def hard_tanh(x: ExTensor, min_val: float = -1.0, max_val: float = 1.0) -> ExTen
     return floating_unary("hard_tanh", kernels.hard_tanh, x, *_limits("hard_tanh", min_val, max_val))
 
 
-def _hard_tanh_formula(g: Any, x: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> ExTensor:
-    return passed(g, x, (raw(x) > min_val) & (raw(x) < max_val))
-
-
-@backward_of(hard_tanh, formula=_hard_tanh_formula)
+@backward_of(hard_tanh)
 def hard_tanh_backward(
     grad_output: ExTensor, x: ExTensor, min_val: float = -1.0, max_val: float = 1.0
 ) -> ExTensor:

@@ -18,11 +18,7 @@ from ..kernels import Kernel
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._binary import binary
 from ._pairs import BOTH, BinaryGradients, Needs
-from ._unary import raw
-from .broadcasting import sum_to_shape
 from .casting import cast_like
-from .comparison import equal
-from .selection import where
 
 __all__ = [
     "add", "add_backward", "subtract", "subtract_backward", "multiply", "multiply_backward",
@@ -71,14 +67,6 @@ def _binary_backward(
     return BinaryGradients(cast_like(grad_a, a), cast_like(grad_b, b))
 
 
-def _summed(needs: Needs, a: Any, b: Any, grad_a: Any, grad_b: Any) -> BinaryGradients:
-    """For formulas: the wanted gradients, summed down to the shapes of the operands."""
-    return BinaryGradients(
-        sum_to_shape(grad_a(), _shape(a)) if needs[0] else None,
-        sum_to_shape(grad_b(), _shape(b)) if needs[1] else None,
-    )
-
-
 def guard_eps(function: str, eps: Any, dtype: Any) -> float:
     """The width of the guard around zero: 1e-10, in float16 1e-4; 0 is IEEE."""
     if eps is None:
@@ -101,17 +89,6 @@ def add(a: Any, b: Any) -> ExTensor:
     return binary("add", kernels.add, a, b)
 
 
-def _spread_formula(negative: bool) -> Any:
-    def formula(g: Any, a: Any, b: Any, *, needs: Needs = BOTH) -> BinaryGradients:
-        a, b = shape_of("add_backward", "a", a), shape_of("add_backward", "b", b)
-        return BinaryGradients(
-            sum_to_shape(g, a) if needs[0] else None,
-            (negate(sum_to_shape(g, b)) if negative else sum_to_shape(g, b)) if needs[1] else None,
-        )
-
-    return formula
-
-
 def _spread_backward(
     function: str, kernel: Kernel, grad_output: Any, a: Any, b: Any, needs: Needs
 ) -> BinaryGradients:
@@ -124,7 +101,7 @@ def _spread_backward(
     )
 
 
-@backward_of(add, wrt=("a", "b"), keeps_shape=("a", "b"), formula=_spread_formula(negative=False))
+@backward_of(add, wrt=("a", "b"), keeps_shape=("a", "b"))
 def add_backward(
     grad_output: ExTensor, a: TensorOrShape, b: TensorOrShape, *, needs: Needs = BOTH
 ) -> BinaryGradients:
@@ -155,7 +132,7 @@ def subtract(a: Any, b: Any) -> ExTensor:
     return binary("subtract", kernels.subtract, a, b)
 
 
-@backward_of(subtract, wrt=("a", "b"), keeps_shape=("a", "b"), formula=_spread_formula(negative=True))
+@backward_of(subtract, wrt=("a", "b"), keeps_shape=("a", "b"))
 def subtract_backward(
     grad_output: ExTensor, a: TensorOrShape, b: TensorOrShape, *, needs: Needs = BOTH
 ) -> BinaryGradients:
@@ -183,12 +160,7 @@ def multiply(a: Any, b: Any) -> ExTensor:
     return binary("multiply", kernels.multiply, a, b)
 
 
-@backward_of(
-    multiply,
-    wrt=("a", "b"),
-    numbers=("a", "b"),
-    formula=lambda g, a, b, *, needs=BOTH: _summed(needs, a, b, lambda: g * b, lambda: g * a),
-)
+@backward_of(multiply, wrt=("a", "b"), numbers=("a", "b"))
 def multiply_backward(
     grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH
 ) -> BinaryGradients:
@@ -217,20 +189,7 @@ def divide(a: Any, b: Any) -> ExTensor:
     return binary("divide", kernels.divide, a, b)
 
 
-def guard(d: Any, eps: float) -> Any:
-    """``d``, held at least ``eps`` away from zero, as a recorded computation."""
-    if not eps or type(d) in Scalar or d.dtype.kind == "c":
-        return d
-    edge = ExTensor(np.asarray(np.copysign(np.asarray(eps, d.dtype), d._array)))
-    return where(ExTensor(np.asarray(np.abs(d._array) < eps)), edge, d)
-
-
-def _divide_formula(g: Any, a: Any, b: Any, *, eps: Any = None, needs: Needs = BOTH) -> BinaryGradients:
-    d = guard(b, guard_eps("divide_backward", eps, g.dtype))
-    return _summed(needs, a, b, lambda: g / d, lambda: -g * (a / d) / d)
-
-
-@backward_of(divide, wrt=("a", "b"), guarded=True, numbers=("a", "b"), formula=_divide_formula)
+@backward_of(divide, wrt=("a", "b"), numbers=("a", "b"))
 def divide_backward(
     grad_output: ExTensor, a: ExTensor, b: ExTensor, *, eps: float | None = None, needs: Needs = BOTH
 ) -> BinaryGradients:
@@ -297,12 +256,7 @@ def modulo(a: Any, b: Any) -> ExTensor:
     return binary("modulo", kernels.modulo, a, b)
 
 
-@backward_of(
-    modulo,
-    wrt=("a", "b"),
-    numbers=("a", "b"),
-    formula=lambda g, a, b, *, needs=BOTH: _summed(needs, a, b, lambda: g, lambda: -g * floor_divide(a, b)),
-)
+@backward_of(modulo, wrt=("a", "b"), numbers=("a", "b"))
 def modulo_backward(
     grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH
 ) -> BinaryGradients:
@@ -329,35 +283,7 @@ def power(a: Any, b: Any) -> ExTensor:
     return binary("power", kernels.power, a, b)
 
 
-def _power_formula(g: Any, a: Any, b: Any, *, eps: Any = None, needs: Needs = BOTH) -> BinaryGradients:
-    eps = guard_eps("power_backward", eps, g.dtype)
-    base, exponent = raw(a), raw(b)
-    zero, near = base == 0, (np.abs(base) < eps) & (exponent < 1)
-    fractional = (np.trunc(exponent) != exponent) | np.isinf(exponent)
-    edge = np.copysign(eps, np.where(fractional & zero, 0.0, base)).astype(g.dtype)  # as the kernel has it
-
-    def tamed(grad: Any, here: Any) -> Any:
-        limit = float(np.finfo(g.dtype).max)
-        return (
-            where(here & np.isfinite(raw(g)), maximum(minimum(grad, limit), -limit), grad)
-            if here.any()
-            else grad
-        )
-
-    def grad_a() -> ExTensor:
-        d = where(near, edge, a) if near.any() else a
-        return where(equal(b, 0), 0.0, tamed(g * (b * power(d, b - 1)), near))
-
-    def grad_b() -> ExTensor:
-        flat = zero & (exponent >= 0)
-        d = where(zero, np.where(flat, 1.0, edge).astype(g.dtype), a)
-        size = where(zero, np.where(flat, 1.0, np.abs(edge)).astype(g.dtype), a)
-        return where(flat, 0.0, tamed(g * (power(d, b) * size.log()), near & zero))
-
-    return _summed(needs, a, b, grad_a, grad_b)
-
-
-@backward_of(power, wrt=("a", "b"), guarded=True, numbers=("a", "b"), formula=_power_formula)
+@backward_of(power, wrt=("a", "b"), numbers=("a", "b"))
 def power_backward(
     grad_output: ExTensor, a: ExTensor, b: ExTensor, *, eps: float | None = None, needs: Needs = BOTH
 ) -> BinaryGradients:
@@ -421,23 +347,7 @@ def maximum(a: Any, b: Any) -> ExTensor:
     return binary("maximum", kernels.maximum, a, b)
 
 
-def _share(a: Any, b: Any, wins: Any) -> ExTensor:
-    """How much of the gradient goes to ``a``: 1, 0, a half for a tie, nan beside a nan."""
-    a, b = getattr(a, "_array", a), getattr(b, "_array", b)
-    dtype = np.result_type(a, b)
-    share = np.where(np.equal(a, b), 0.5, np.where(wins(a, b), 1.0, 0.0))
-    return ExTensor(np.where(np.isnan(a) | np.isnan(b), np.nan, share).astype(dtype))
-
-
-def _extremum_formula(wins: Any) -> Any:
-    def formula(g: Any, a: Any, b: Any, *, needs: Needs = BOTH) -> BinaryGradients:
-        share = _share(a, b, wins)
-        return _summed(needs, a, b, lambda: g * share, lambda: g * (1 - share))
-
-    return formula
-
-
-@backward_of(maximum, wrt=("a", "b"), numbers=("a", "b"), formula=_extremum_formula(np.greater))
+@backward_of(maximum, wrt=("a", "b"), numbers=("a", "b"))
 def maximum_backward(
     grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH
 ) -> BinaryGradients:
@@ -467,7 +377,7 @@ def minimum(a: Any, b: Any) -> ExTensor:
     return binary("minimum", kernels.minimum, a, b)
 
 
-@backward_of(minimum, wrt=("a", "b"), numbers=("a", "b"), formula=_extremum_formula(np.less))
+@backward_of(minimum, wrt=("a", "b"), numbers=("a", "b"))
 def minimum_backward(
     grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH
 ) -> BinaryGradients:

@@ -12,7 +12,6 @@ from ..graph import backward_of, differentiable
 from ..tensor import ExTensor
 from ._generators import Rng, as_generator
 from ._several import as_grads
-from .selection import where
 
 __all__ = ["DropoutResult", "dropout", "dropout_backward"]
 
@@ -64,13 +63,7 @@ def _grad_and_mask(grad_output: Any, mask: Any) -> tuple[ExTensor, ExTensor]:
     return grad, found
 
 
-def _dropout_formula(grad_output: Any, mask: Any, p: Any) -> ExTensor:
-    grad, mask = _grad_and_mask(grad_output, mask)
-    probability = float(p)
-    return where(mask, grad * (1 / (1 - probability) if probability < 1 else 0.0), 0.0)
-
-
-@backward_of(dropout, from_results=("mask",), takes_none=True, formula=_dropout_formula)
+@backward_of(dropout, from_results=("mask",), takes_none=True)
 def dropout_backward(
     grad_output: ExTensor | tuple[ExTensor | None, ...] | list[ExTensor | None], mask: ExTensor, p: float
 ) -> ExTensor:

@@ -10,12 +10,11 @@ import numpy as np
 from .. import kernels
 from ..checks import as_floating, as_grad, as_number, as_tensor, dtype_of, shape_of
 from ..dtypes import FLOATING
-from ..graph import backward_of, differentiable, for_complex
+from ..graph import backward_of, differentiable
 from ..kernels import Kernel
-from ..tensor import ExTensor, TensorOrShape, asarray
-from ._unary import passed, raw, unary, unary_backward
-from .arithmetic import guard, guard_eps
-from .selection import where
+from ..tensor import ExTensor, TensorOrShape
+from ._unary import unary, unary_backward
+from .arithmetic import guard_eps
 
 __all__ = [
     "abs", "abs_backward", "sign", "sign_backward", "ceil", "ceil_backward", "floor", "floor_backward",
@@ -36,15 +35,7 @@ def abs(x: ExTensor) -> ExTensor:
     return unary("abs", kernels.abs, x)
 
 
-@for_complex
-def _abs_formula(g: ExTensor, x: ExTensor) -> ExTensor:
-    if x.dtype.kind != "c":
-        return g * np.sign(raw(x))
-    size = abs(x)
-    return where(size == 0, 0.0, g * x / where(size == 0, 1.0, size))
-
-
-@backward_of(abs, formula=_abs_formula)
+@backward_of(abs)
 def abs_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`abs`; 0 at 0.   dx = dy * sign(x)
 
@@ -223,7 +214,7 @@ def square(x: ExTensor) -> ExTensor:
     return unary("square", kernels.square, x)
 
 
-@backward_of(square, formula=lambda g, x: g * x * 2)
+@backward_of(square)
 def square_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`square`.   dx = 2 * dy * x
 
@@ -247,13 +238,7 @@ def reciprocal(x: ExTensor) -> ExTensor:
     return unary("reciprocal", kernels.reciprocal, x)
 
 
-def _reciprocal_formula(g: Any, x: Any, *, eps: Any = None) -> ExTensor:
-    x = asarray(x)
-    d = guard(x, guard_eps("reciprocal_backward", eps, x.dtype))
-    return g / d / d * -1
-
-
-@backward_of(reciprocal, guarded=True, formula=_reciprocal_formula)
+@backward_of(reciprocal)
 def reciprocal_backward(grad_output: ExTensor, x: ExTensor, *, eps: float | None = None) -> ExTensor:
     """Gradient of :func:`reciprocal`.   dx = -dy / x**2
 
@@ -315,12 +300,7 @@ def clip(x: ExTensor, min: float | None = None, max: float | None = None) -> ExT
         raise TypeError(f"[clip] is not defined for {x.dtype}; use x.astype(extensor.float32)") from None
 
 
-def _clip_formula(g: Any, x: Any, min: Any = None, max: Any = None) -> ExTensor:
-    low, high = _bounds("clip_backward", asarray(x), min, max)
-    return passed(g, x, (raw(x) >= low) & (raw(x) <= high))
-
-
-@backward_of(clip, formula=_clip_formula)
+@backward_of(clip)
 def clip_backward(
     grad_output: ExTensor, x: ExTensor, min: float | None = None, max: float | None = None
 ) -> ExTensor:

@@ -6,28 +6,18 @@ nearer to 0 than ``eps``; then ``eps``, with the divisor's sign, stands in for i
 
 from __future__ import annotations
 
-import math
 from typing import Any
-
-import numpy as np
 
 from .. import kernels
 from ..graph import backward_of, differentiable
-from ..tensor import ExTensor, asarray
-from ._unary import raw, unary, unary_backward, unary_backward_from_output
-from .arithmetic import guard, guard_eps
-from .selection import where
+from ..tensor import ExTensor
+from ._unary import unary, unary_backward, unary_backward_from_output
+from .arithmetic import guard_eps
 
 __all__ = [
     "exp", "exp_backward", "expm1", "expm1_backward", "log", "log_backward", "log1p", "log1p_backward",
     "log2", "log2_backward", "log10", "log10_backward", "sqrt", "sqrt_backward", "rsqrt", "rsqrt_backward",
 ]  # fmt: skip
-
-
-def _guarded(function: str, value: Any, eps: Any) -> ExTensor:
-    """For formulas: the divisor, held away from zero."""
-    value = asarray(value)
-    return guard(value, guard_eps(function, eps, value.dtype))
 
 
 def _eps(function: str, eps: Any, value: Any) -> float:
@@ -46,7 +36,7 @@ def exp(x: ExTensor) -> ExTensor:
     return unary("exp", kernels.exp, x)
 
 
-@backward_of(exp, from_output=True, formula=lambda g, output: g * output)
+@backward_of(exp, from_output=True)
 def exp_backward(grad_output: ExTensor, output: ExTensor) -> ExTensor:
     """Gradient of :func:`exp`, from its output.   dx = dy * y
 
@@ -70,7 +60,7 @@ def expm1(x: ExTensor) -> ExTensor:
     return unary("expm1", kernels.expm1, x)
 
 
-@backward_of(expm1, formula=lambda g, x: g * exp(x))
+@backward_of(expm1)
 def expm1_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`expm1`.   dx = dy * e**x
 
@@ -94,7 +84,7 @@ def log(x: ExTensor) -> ExTensor:
     return unary("log", kernels.log, x)
 
 
-@backward_of(log, guarded=True, formula=lambda g, x, *, eps=None: g / _guarded("log_backward", x, eps))
+@backward_of(log)
 def log_backward(grad_output: ExTensor, x: ExTensor, *, eps: float | None = None) -> ExTensor:
     """Gradient of :func:`log`.   dx = dy / x
 
@@ -123,7 +113,7 @@ def log1p(x: ExTensor) -> ExTensor:
     return unary("log1p", kernels.log1p, x)
 
 
-@backward_of(log1p, formula=lambda g, x: g / (1 + x))
+@backward_of(log1p)
 def log1p_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`log1p`; infinite at -1.   dx = dy / (1 + x)
 
@@ -147,11 +137,7 @@ def log2(x: ExTensor) -> ExTensor:
     return unary("log2", kernels.log2, x)
 
 
-@backward_of(
-    log2,
-    guarded=True,
-    formula=lambda g, x, *, eps=None: g / (_guarded("log2_backward", x, eps) * math.log(2)),
-)
+@backward_of(log2)
 def log2_backward(grad_output: ExTensor, x: ExTensor, *, eps: float | None = None) -> ExTensor:
     """Gradient of :func:`log2`.   dx = dy / (x * log(2))
 
@@ -182,11 +168,7 @@ def log10(x: ExTensor) -> ExTensor:
     return unary("log10", kernels.log10, x)
 
 
-@backward_of(
-    log10,
-    guarded=True,
-    formula=lambda g, x, *, eps=None: g / (_guarded("log10_backward", x, eps) * math.log(10)),
-)
+@backward_of(log10)
 def log10_backward(grad_output: ExTensor, x: ExTensor, *, eps: float | None = None) -> ExTensor:
     """Gradient of :func:`log10`.   dx = dy / (x * log(10))
 
@@ -217,12 +199,7 @@ def sqrt(x: ExTensor) -> ExTensor:
     return unary("sqrt", kernels.sqrt, x)
 
 
-@backward_of(
-    sqrt,
-    from_output=True,
-    guarded=True,
-    formula=lambda g, output, *, eps=None: g / (_guarded("sqrt_backward", output, eps) * 2),
-)
+@backward_of(sqrt, from_output=True)
 def sqrt_backward(grad_output: ExTensor, output: ExTensor, *, eps: float | None = None) -> ExTensor:
     """Gradient of :func:`sqrt`, from its output.   dx = dy / (2 * y)
 
@@ -252,16 +229,7 @@ def rsqrt(x: ExTensor) -> ExTensor:
     return unary("rsqrt", kernels.rsqrt, x)
 
 
-def _rsqrt_formula(g: Any, output: Any, *, eps: Any = None) -> ExTensor:
-    y = asarray(output)
-    eps = guard_eps("rsqrt_backward", eps, y.dtype)
-    if eps:
-        cap = np.asarray(1 / eps, y.dtype)
-        y = where(np.abs(raw(y)) > cap, np.copysign(cap, raw(y)), y)
-    return g * (y * y * y) * -0.5
-
-
-@backward_of(rsqrt, from_output=True, guarded=True, formula=_rsqrt_formula)
+@backward_of(rsqrt, from_output=True)
 def rsqrt_backward(grad_output: ExTensor, output: ExTensor, *, eps: float | None = None) -> ExTensor:
     """Gradient of :func:`rsqrt`, from its output.   dx = -dy * y**3 / 2
 

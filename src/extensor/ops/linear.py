@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .. import kernels
 from ..checks import as_floating, as_grad, check_needs, differentiable_input
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Shape
-from ._formulas import on_tensors
 from .casting import cast_like
 
 __all__ = ["LinearGradients", "linear", "linear_backward"]
@@ -67,17 +65,7 @@ def linear(x: ExTensor, weight: ExTensor, bias: ExTensor | None = None) -> ExTen
     return kernels.linear(x, weight, bias)
 
 
-@on_tensors(3)
-def _linear_formula(g: Any, x: Any, weight: Any, *, needs: tuple[bool, bool, bool] = ALL) -> LinearGradients:
-    rows = g.reshape((math.prod(g.shape[:-1]), g.shape[-1]))
-    return LinearGradients(
-        g @ weight if needs[0] else None,
-        rows.T @ x.reshape((rows.shape[0], x.shape[-1])) if needs[1] else None,
-        rows.sum(0) if needs[2] else None,
-    )
-
-
-@backward_of(linear, wrt=("x", "weight", "bias"), formula=_linear_formula)
+@backward_of(linear, wrt=("x", "weight", "bias"))
 def linear_backward(
     grad_output: ExTensor, x: ExTensor, weight: ExTensor, *, needs: tuple[bool, bool, bool] = ALL
 ) -> LinearGradients:

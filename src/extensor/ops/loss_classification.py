@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
-
-import numpy as np
 
 from .. import kernels
 from ..checks import as_axis, as_floating, as_grad, as_int, as_number, as_tensor
 from ..dtypes import INTEGER
 from ..graph import backward_of, differentiable
-from ..kernels.reference.loss_classification import along, one_hot
 from ..tensor import ExTensor
 from ._reduce_loss import (
     as_positive,
@@ -22,21 +18,14 @@ from ._reduce_loss import (
     loss_shape,
     matched,
     refuse,
-    spread,
 )
 from .casting import cast_like
-from .comparison import equal
-from .selection import where
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_backward",
     "binary_cross_entropy_with_logits", "binary_cross_entropy_with_logits_backward",
     "cross_entropy", "cross_entropy_backward", "focal", "focal_backward", "hinge", "hinge_backward",
 ]  # fmt: skip
-
-
-def _weighted(x: ExTensor, weight: Any) -> ExTensor:
-    return x if weight is None else x * weight
 
 
 def _probabilities(function: str, predictions: Any, targets: Any, weight: Any) -> tuple[Any, Any, Any]:
@@ -69,15 +58,7 @@ def binary_cross_entropy(
     return kernels.binary_cross_entropy(p, t, w, as_reduction("binary_cross_entropy", reduction))
 
 
-def _binary_cross_entropy_formula(
-    grad_output: Any, predictions: Any, targets: Any, weight: Any = None, reduction: str = "mean"
-) -> ExTensor:
-    p = as_tensor("binary_cross_entropy_backward", "predictions", predictions)
-    slope = (p - targets) / (p * (1 - p)).maximum(1e-12)
-    return spread(grad_output, reduction, p.size) * _weighted(slope, weight)
-
-
-@backward_of(binary_cross_entropy, formula=_binary_cross_entropy_formula)
+@backward_of(binary_cross_entropy)
 def binary_cross_entropy_backward(
     grad_output: ExTensor,
     predictions: ExTensor,
@@ -134,21 +115,7 @@ def binary_cross_entropy_with_logits(
     return kernels.binary_cross_entropy_with_logits(x, t, w, v, reduction)
 
 
-def _binary_cross_entropy_with_logits_formula(
-    grad_output: Any,
-    logits: Any,
-    targets: Any,
-    weight: Any = None,
-    pos_weight: Any = None,
-    reduction: str = "mean",
-) -> ExTensor:
-    x = as_tensor("binary_cross_entropy_with_logits_backward", "logits", logits)
-    t = as_tensor("binary_cross_entropy_with_logits_backward", "targets", targets)
-    slope = (1 - t) * x.sigmoid() - _weighted(t * (-x).sigmoid(), pos_weight)
-    return spread(grad_output, reduction, x.size) * _weighted(slope, weight)
-
-
-@backward_of(binary_cross_entropy_with_logits, formula=_binary_cross_entropy_with_logits_formula)
+@backward_of(binary_cross_entropy_with_logits)
 def binary_cross_entropy_with_logits_backward(
     grad_output: ExTensor,
     logits: ExTensor,
@@ -258,37 +225,7 @@ def cross_entropy(
     return kernels.cross_entropy(*inputs, as_reduction("cross_entropy", reduction))
 
 
-def _cross_entropy_formula(
-    grad_output: Any,
-    logits: Any,
-    targets: Any,
-    axis: int = -1,
-    label_smoothing: float = 0.0,
-    weight: Any = None,
-    ignore_index: int | None = None,
-    reduction: str = "mean",
-) -> ExTensor:
-    function = "cross_entropy_backward"
-    x, t, axis, s, w, ignored = _class_inputs(
-        function, logits, targets, axis, label_smoothing, weight, ignore_index
-    )
-    classes = x.shape[axis]
-    kept, count = ExTensor(np.array(True)), x.size // max(classes, 1)
-    if w is not None:
-        w = w.reshape(along(w._array, axis, x.ndim).shape)
-    if t.dtype in INTEGER:
-        t = ExTensor(one_hot(t._array, classes, axis, ignored, x.dtype))
-        kept = ExTensor(np.any(t._array, axis=axis, keepdims=True))
-        count = _weighted(t, w).sum()
-    if s:
-        t = where(kept, t * (1 - s) + s / max(classes, 1), 0.0)
-    t = _weighted(t, w)
-    each = spread(grad_output, reduction, count)
-    each = where(kept, each.expand_dims(axis) if reduction == "none" else each, 0.0)
-    return each * (x.softmax(axis) * t.sum(axis, keepdims=True) - t)
-
-
-@backward_of(cross_entropy, formula=_cross_entropy_formula)
+@backward_of(cross_entropy)
 def cross_entropy_backward(
     grad_output: ExTensor,
     logits: ExTensor,
@@ -355,29 +292,7 @@ def focal(
     )
 
 
-def _focal_formula(
-    grad_output: Any,
-    logits: Any,
-    targets: Any,
-    alpha: float = 0.25,
-    gamma: float = 2.0,
-    reduction: str = "mean",
-) -> ExTensor:
-    x, t, balance, gamma = _focal_inputs("focal_backward", logits, targets, alpha, gamma)
-    s, rest = x.sigmoid(), (-x).sigmoid()
-    miss = s * (1 - t) + rest * t
-    entropy = t * (-x).softplus(threshold=math.inf) + (1 - t) * x.softplus(threshold=math.inf)
-    hit = equal(miss, 0)
-    miss = where(hit, 1.0, miss)
-    change = where(hit, 0.0, s * rest * (1 - 2 * t) / miss)
-    discount = where(hit, float(gamma == 0), miss**gamma)
-    slope = discount * (gamma * change * entropy + (1 - t) * s - t * rest)
-    if balance is not None:
-        slope = slope * (balance * t + (1 - balance) * (1 - t))
-    return spread(grad_output, reduction, x.size) * slope
-
-
-@backward_of(focal, formula=_focal_formula)
+@backward_of(focal)
 def focal_backward(
     grad_output: ExTensor,
     logits: ExTensor,
@@ -424,14 +339,7 @@ def hinge(predictions: ExTensor, targets: ExTensor, reduction: str = "mean") -> 
     return kernels.hinge(*_hinge_inputs("hinge", predictions, targets), as_reduction("hinge", reduction))
 
 
-def _hinge_formula(grad_output: Any, predictions: Any, targets: Any, reduction: str = "mean") -> ExTensor:
-    p, t = _hinge_inputs("hinge_backward", predictions, targets)
-    short = 1 - t._array * p._array
-    slope = np.where(np.isnan(short), short, np.where(short > 0, -t._array, 0 * t._array))
-    return spread(grad_output, reduction, p.size) * ExTensor(slope)
-
-
-@backward_of(hinge, formula=_hinge_formula)
+@backward_of(hinge)
 def hinge_backward(
     grad_output: ExTensor, predictions: ExTensor, targets: ExTensor, reduction: str = "mean"
 ) -> ExTensor:

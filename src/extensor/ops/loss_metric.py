@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from .. import kernels
 from ..checks import as_axis, as_bool, as_grad, check_needs
 from ..graph import backward_of, differentiable
-from ..kernels.reference.loss_metric import COSINE_EPS, direction, triplet_parts
-from ..tensor import ExTensor, Shape
+from ..tensor import ExTensor
 from ._reduce_loss import (
     as_finite,
     as_positive,
@@ -20,28 +16,14 @@ from ._reduce_loss import (
     loss_shape,
     matched,
     refuse,
-    spread,
 )
 from .casting import cast_like
-from .comparison import equal
-from .selection import where
 
 __all__ = [
     "kl_divergence", "kl_divergence_backward", "triplet_margin", "triplet_margin_backward",
     "cosine_embedding", "cosine_embedding_backward",
     "CosineEmbeddingGradients", "KLDivergenceGradients", "TripletMarginGradients",
 ]  # fmt: skip
-
-
-def _each(grad_output: Any, reduction: str, shape: Shape, axis: int) -> Any:
-    """For formulas: what arrives at each row along ``axis``."""
-    each = spread(grad_output, reduction, math.prod(shape[:axis] + shape[axis + 1 :]))
-    return each.expand_dims(axis) if reduction == "none" else each
-
-
-def _flag(x: np.ndarray, on: np.ndarray) -> ExTensor:
-    """1 where ``on`` holds, 0 elsewhere, nan where x is nan: a constant factor."""
-    return ExTensor(np.where(np.isnan(x), x, on.astype(x.dtype)))
 
 
 class KLDivergenceGradients(NamedTuple):
@@ -80,26 +62,7 @@ def kl_divergence(p: ExTensor, q: ExTensor, axis: int = -1, reduction: str = "me
     return kernels.kl_divergence(p, q, axis, as_reduction("kl_divergence", reduction))
 
 
-def _kl_divergence_formula(
-    grad_output: Any,
-    p: Any,
-    q: Any,
-    axis: int = -1,
-    reduction: str = "mean",
-    *,
-    needs: tuple[bool, bool] = (True, True),
-) -> KLDivergenceGradients:
-    p, q, axis = _distributions("kl_divergence_backward", p, q, axis)
-    each, zero = _each(grad_output, reduction, p.shape, axis), equal(p, 0)
-    absent = _flag(q._array, np.zeros(q.shape, np.bool_))
-    p, q = where(zero, 1.0, p), where(zero, 1.0, q)
-    return KLDivergenceGradients(
-        each * where(zero, absent, p.log() - q.log() + 1) if needs[0] else None,
-        each * where(zero, absent, -p / q) if needs[1] else None,
-    )
-
-
-@backward_of(kl_divergence, wrt=("p", "q"), formula=_kl_divergence_formula)
+@backward_of(kl_divergence, wrt=("p", "q"))
 def kl_divergence_backward(
     grad_output: ExTensor,
     p: ExTensor,
@@ -186,50 +149,7 @@ def triplet_margin(
     return kernels.triplet_margin(*inputs, as_reduction("triplet_margin", reduction))
 
 
-def _direction(d: ExTensor, p: float) -> ExTensor:
-    """The gradient of the p-norm over the last axis, as a recorded computation; 0 where the norm is 0."""
-    if p in (1, math.inf):  # piecewise constant
-        with np.errstate(all="ignore"):
-            return ExTensor(direction(d._array, p))
-    zero = equal(d, 0)
-    size = where(zero, 1.0, d.abs())
-    powers = where(zero, 0.0, size**p).sum(-1, keepdims=True)
-    length = where(equal(powers, 0), 1.0, powers) ** (1 / p)
-    if p == 2:
-        return d / length
-    return d * where(zero, 0.0, size ** (p - 2)) / length ** (p - 1)
-
-
-def _triplet_margin_formula(
-    grad_output: Any,
-    anchor: Any,
-    positive: Any,
-    negative: Any,
-    margin: float = 1.0,
-    p: float = 2.0,
-    eps: float = 1e-6,
-    swap: bool = False,
-    reduction: str = "mean",
-    *,
-    needs: tuple[bool, bool, bool] = (True, True, True),
-) -> TripletMarginGradients:
-    a, b, c, *options = _triplet_inputs(
-        "triplet_margin_backward", anchor, positive, negative, margin, p, eps, swap
-    )
-    with np.errstate(all="ignore"):
-        *_, share, short = triplet_parts(a._array, b._array, c._array, *options)
-    each = _each(grad_output, reduction, a.shape, a.ndim - 1) * _flag(short, short >= 0)
-    to_near = each * _direction(a - b + eps, p)
-    to_far = each * ExTensor(1 - share) * _direction(a - c + eps, p)
-    to_swapped = each * ExTensor(share) * _direction(b - c + eps, p)
-    return TripletMarginGradients(
-        to_near - to_far if needs[0] else None,
-        -to_near - to_swapped if needs[1] else None,
-        to_far + to_swapped if needs[2] else None,
-    )
-
-
-@backward_of(triplet_margin, wrt=("anchor", "positive", "negative"), formula=_triplet_margin_formula)
+@backward_of(triplet_margin, wrt=("anchor", "positive", "negative"))
 def triplet_margin_backward(
     grad_output: ExTensor,
     anchor: ExTensor,
@@ -310,29 +230,7 @@ def cosine_embedding(
     return kernels.cosine_embedding(*inputs, as_reduction("cosine_embedding", reduction))
 
 
-def _cosine_embedding_formula(
-    grad_output: Any,
-    x1: Any,
-    x2: Any,
-    targets: Any,
-    margin: float = 0.0,
-    reduction: str = "mean",
-    *,
-    needs: tuple[bool, bool] = (True, True),
-) -> CosineEmbeddingGradients:
-    a, b, t, margin = _cosine_inputs("cosine_embedding_backward", x1, x2, targets, margin)
-    aa, bb = (a * a).sum(-1, keepdims=True) + COSINE_EPS, (b * b).sum(-1, keepdims=True) + COSINE_EPS
-    both = (aa * bb).sqrt()
-    c = (a * b).sum(-1, keepdims=True) / both
-    sign = where(equal(t, 1).expand_dims(-1), -1.0, _flag(c._array, c._array >= margin))
-    each = _each(grad_output, reduction, a.shape, a.ndim - 1) * sign
-    return CosineEmbeddingGradients(
-        each * (b / both - c * a / aa) if needs[0] else None,
-        each * (a / both - c * b / bb) if needs[1] else None,
-    )
-
-
-@backward_of(cosine_embedding, wrt=("x1", "x2"), formula=_cosine_embedding_formula)
+@backward_of(cosine_embedding, wrt=("x1", "x2"))
 def cosine_embedding_backward(
     grad_output: ExTensor,
     x1: ExTensor,

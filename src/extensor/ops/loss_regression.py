@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from .. import kernels
-from ..checks import as_grad, as_tensor
+from ..checks import as_grad
 from ..graph import backward_of, differentiable
 from ..kernels import Kernel
 from ..tensor import ExTensor
-from ._reduce_loss import as_positive, as_reduction, loss_shape, matched, spread
+from ._reduce_loss import as_positive, as_reduction, loss_shape, matched
 from .casting import cast_like
 
 __all__ = [
@@ -44,10 +44,6 @@ def _loss_backward(
     return cast_like(kernel(grad, p, t, *options, reduction), p)
 
 
-def _difference(predictions: Any, targets: Any) -> ExTensor:
-    return as_tensor("loss", "predictions", predictions) - targets
-
-
 @differentiable
 def mean_squared_error(predictions: ExTensor, targets: ExTensor, reduction: str = "mean") -> ExTensor:
     """Squared error.   l = (p - t)**2
@@ -64,14 +60,7 @@ def mean_squared_error(predictions: ExTensor, targets: ExTensor, reduction: str 
     return _loss("mean_squared_error", kernels.mean_squared_error, predictions, targets, reduction)
 
 
-def _mean_squared_error_formula(
-    grad_output: Any, predictions: Any, targets: Any, reduction: str = "mean"
-) -> ExTensor:
-    d = _difference(predictions, targets)
-    return spread(grad_output, reduction, d.size) * (2 * d)
-
-
-@backward_of(mean_squared_error, mirrored="targets", formula=_mean_squared_error_formula)
+@backward_of(mean_squared_error, mirrored="targets")
 def mean_squared_error_backward(
     grad_output: ExTensor, predictions: ExTensor, targets: ExTensor, reduction: str = "mean"
 ) -> ExTensor:
@@ -107,14 +96,7 @@ def mean_absolute_error(predictions: ExTensor, targets: ExTensor, reduction: str
     return _loss("mean_absolute_error", kernels.mean_absolute_error, predictions, targets, reduction)
 
 
-def _mean_absolute_error_formula(
-    grad_output: Any, predictions: Any, targets: Any, reduction: str = "mean"
-) -> ExTensor:
-    d = _difference(predictions, targets)
-    return spread(grad_output, reduction, d.size) * d.sign()
-
-
-@backward_of(mean_absolute_error, mirrored="targets", formula=_mean_absolute_error_formula)
+@backward_of(mean_absolute_error, mirrored="targets")
 def mean_absolute_error_backward(
     grad_output: ExTensor, predictions: ExTensor, targets: ExTensor, reduction: str = "mean"
 ) -> ExTensor:
@@ -153,14 +135,7 @@ def smooth_l1(
     return _loss("smooth_l1", kernels.smooth_l1, predictions, targets, reduction, beta)
 
 
-def _smooth_l1_formula(
-    grad_output: Any, predictions: Any, targets: Any, beta: float = 1.0, reduction: str = "mean"
-) -> ExTensor:
-    d = _difference(predictions, targets)
-    return spread(grad_output, reduction, d.size) * ((d / beta).clip(-1, 1) if beta else d.sign())
-
-
-@backward_of(smooth_l1, mirrored="targets", formula=_smooth_l1_formula)
+@backward_of(smooth_l1, mirrored="targets")
 def smooth_l1_backward(
     grad_output: ExTensor,
     predictions: ExTensor,
@@ -200,14 +175,7 @@ def huber(predictions: ExTensor, targets: ExTensor, delta: float = 1.0, reductio
     return _loss("huber", kernels.huber, predictions, targets, reduction, delta)
 
 
-def _huber_formula(
-    grad_output: Any, predictions: Any, targets: Any, delta: float = 1.0, reduction: str = "mean"
-) -> ExTensor:
-    d = _difference(predictions, targets)
-    return spread(grad_output, reduction, d.size) * d.clip(-delta, delta)
-
-
-@backward_of(huber, mirrored="targets", formula=_huber_formula)
+@backward_of(huber, mirrored="targets")
 def huber_backward(
     grad_output: ExTensor,
     predictions: ExTensor,

@@ -13,10 +13,8 @@ from ..checks import as_axis, as_floating, as_grad, as_int, as_tensor, check_nee
 from ..errors import describe
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Shape
-from ._formulas import on_tensors
 from ._pairs import BOTH, BinaryGradients, Needs
 from .arithmetic import multiply_backward
-from .broadcasting import sum_to_shape
 from .casting import cast_like
 from .complex_numbers import conj
 
@@ -72,23 +70,7 @@ def matmul(a: ExTensor, b: ExTensor) -> ExTensor:
     return kernels.matmul(a, b)
 
 
-def _flipped(x: ExTensor) -> ExTensor:
-    """The last two axes exchanged."""
-    return transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
-
-
-@on_tensors(3)
-def _matmul_formula(g: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH) -> BinaryGradients:
-    row = a.reshape((1, *a.shape)) if a.ndim == 1 else a
-    column = b.reshape((*b.shape, 1)) if b.ndim == 1 else b
-    g = g.reshape(_matmul_shape("matmul_backward", row.shape, column.shape))
-    return BinaryGradients(
-        sum_to_shape(matmul(g, _flipped(column)), row.shape).reshape(a.shape) if needs[0] else None,
-        sum_to_shape(matmul(_flipped(row), g), column.shape).reshape(b.shape) if needs[1] else None,
-    )
-
-
-@backward_of(matmul, wrt=("a", "b"), formula=_matmul_formula)
+@backward_of(matmul, wrt=("a", "b"))
 def matmul_backward(
     grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Needs = BOTH
 ) -> BinaryGradients:

@@ -29,7 +29,6 @@ from ..kernels import Kernel
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._formulas import on_tensors
 from .casting import cast_like
-from .selection import where
 
 __all__ = [
     "sum", "sum_backward", "mean", "mean_backward", "max_reduce", "max_reduce_backward", "max", "max_backward",
@@ -65,20 +64,9 @@ def _average_backward(
     return cast_like(kernel(grad, shape, axes, keepdims), x)
 
 
-def _spread(g: ExTensor, shape: Shape, axis: Axis) -> ExTensor:
-    """For formulas: the gradient of a reduction, reshaped to broadcast against ``shape``."""
-    return g.reshape(reduced_shape(shape, as_axes("reduction", axis, len(shape)), True))
-
-
 def _count(shape: Shape, axis: Axis) -> int:
     """How many elements each reduction runs over."""
     return math.prod(shape[i] for i in as_axes("reduction", axis, len(shape)))
-
-
-@on_tensors(1)
-def _sum_formula(g: ExTensor, x: TensorOrShape, axis: Axis = None, keepdims: bool = False) -> ExTensor:
-    shape = shape_of("sum_backward", "x", x)
-    return _spread(g, shape, axis).broadcast_to(shape)
 
 
 @differentiable
@@ -100,7 +88,7 @@ def sum(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     return _reduce("sum", kernels.sum, x, axis, keepdims)
 
 
-@backward_of(sum, keeps_shape=("x",), formula=_sum_formula)
+@backward_of(sum, keeps_shape=("x",))
 def sum_backward(
     grad_output: ExTensor, x: TensorOrShape, axis: Axis = None, keepdims: bool = False
 ) -> ExTensor:
@@ -138,13 +126,7 @@ def mean(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     return _reduce("mean", kernels.mean, x, axis, keepdims)
 
 
-@on_tensors(1)
-def _mean_formula(g: ExTensor, x: TensorOrShape, axis: Axis = None, keepdims: bool = False) -> ExTensor:
-    shape = shape_of("mean_backward", "x", x)
-    return _spread(g / float(_count(shape, axis)), shape, axis).broadcast_to(shape)
-
-
-@backward_of(mean, keeps_shape=("x",), formula=_mean_formula)
+@backward_of(mean, keeps_shape=("x",))
 def mean_backward(
     grad_output: ExTensor, x: TensorOrShape, axis: Axis = None, keepdims: bool = False
 ) -> ExTensor:
@@ -173,20 +155,6 @@ def _extremum(function: str, kernel: Kernel, x: Any, axis: Axis, keepdims: bool)
     return kernel(x, axes, as_bool(function, "keepdims", keepdims))
 
 
-def _extremum_formula(extremum: Any) -> Any:
-    @on_tensors(2)
-    def formula(g: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
-        if not x.size:
-            return x * 0.0
-        axes = as_axes("reduction", axis, x.ndim)
-        extreme = extremum(x._array, axes, keepdims=True)
-        chosen = (x._array == extreme) | np.isnan(extreme)
-        sharing = np.where(np.isnan(extreme), np.nan, chosen.sum(axes, keepdims=True)).astype(x.dtype)
-        return where(ExTensor(np.asarray(chosen)), _spread(g, x.shape, axis) / ExTensor(sharing), 0.0)
-
-    return formula
-
-
 @differentiable
 def max_reduce(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """The largest element over ``axis``; nan if one is nan.   y = max_i x_i
@@ -204,7 +172,7 @@ def max_reduce(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTens
     return _extremum("max_reduce", kernels.max_reduce, x, axis, keepdims)
 
 
-@backward_of(max_reduce, formula=_extremum_formula(np.max))
+@backward_of(max_reduce)
 def max_reduce_backward(
     grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False
 ) -> ExTensor:
@@ -244,7 +212,7 @@ def min_reduce(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTens
     return _extremum("min_reduce", kernels.min_reduce, x, axis, keepdims)
 
 
-@backward_of(min_reduce, formula=_extremum_formula(np.min))
+@backward_of(min_reduce)
 def min_reduce_backward(
     grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False
 ) -> ExTensor:
@@ -287,21 +255,7 @@ def variance(x: ExTensor, axis: Axis = None, keepdims: bool = False, ddof: float
     return _reduce("variance", kernels.variance, x, axis, keepdims, as_number("variance", "ddof", ddof))
 
 
-def _inverse_freedom(shape: Shape, axis: Axis, ddof: float) -> float:
-    """1 / (n - ddof), infinite where nothing is left."""
-    freedom = _count(shape, axis) - ddof
-    return 1.0 / freedom if freedom > 0 else math.inf
-
-
-@on_tensors(2)
-def _variance_formula(
-    g: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False, ddof: float = 0
-) -> ExTensor:
-    centered = x - mean(x, axis, keepdims=True)
-    return _spread(g, x.shape, axis) * centered * (2.0 * _inverse_freedom(x.shape, axis, ddof))
-
-
-@backward_of(variance, formula=_variance_formula)
+@backward_of(variance)
 def variance_backward(
     grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False, ddof: float = 0
 ) -> ExTensor:
@@ -341,19 +295,7 @@ def std(x: ExTensor, axis: Axis = None, keepdims: bool = False, ddof: float = 0)
     return _reduce("std", kernels.std, x, axis, keepdims, as_number("std", "ddof", ddof))
 
 
-@on_tensors(2)
-def _std_formula(
-    g: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False, ddof: float = 0
-) -> ExTensor:
-    inverse = _inverse_freedom(x.shape, axis, ddof)
-    centered = x - mean(x, axis, keepdims=True)
-    squares = sum(centered * centered, axis, keepdims=True)
-    flat = ExTensor(np.asarray(squares._array == 0))
-    deviation = (where(flat, 1.0, squares) * inverse).sqrt()
-    return where(flat, 0.0, _spread(g, x.shape, axis) / deviation) * centered * inverse
-
-
-@backward_of(std, formula=_std_formula)
+@backward_of(std)
 def std_backward(
     grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False, ddof: float = 0
 ) -> ExTensor:
@@ -412,7 +354,9 @@ def _prod_formula(g: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = 
     nans = np.isnan(x._array).any(axes, keepdims=True)
     poison = ExTensor(np.where(nans, np.nan, 1.0).astype(x.dtype))
     return (
-        _spread(g, x.shape, axis) * poison * others.reshape(moved.shape).transpose(tuple(np.argsort(order)))
+        g.reshape(reduced_shape(x.shape, axes, True))
+        * poison
+        * others.reshape(moved.shape).transpose(tuple(np.argsort(order)))
     )
 
 
@@ -454,14 +398,7 @@ def logsumexp(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTenso
     return _reduce("logsumexp", kernels.logsumexp, x, axis, keepdims)
 
 
-@on_tensors(2)
-def _logsumexp_formula(g: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
-    largest = x._array.max(as_axes("reduction", axis, x.ndim), keepdims=True, initial=-np.inf)
-    powers = (x - ExTensor(np.where(np.isfinite(largest), largest, 0.0).astype(x.dtype))).exp()
-    return _spread(g, x.shape, axis) * (powers / sum(powers, axis, keepdims=True))
-
-
-@backward_of(logsumexp, formula=_logsumexp_formula)
+@backward_of(logsumexp)
 def logsumexp_backward(
     grad_output: ExTensor, x: ExTensor, axis: Axis = None, keepdims: bool = False
 ) -> ExTensor:
@@ -503,13 +440,7 @@ def cumsum(x: ExTensor, axis: int | None = None) -> ExTensor:
     return kernels.cumsum(x, _along("cumsum", axis, x.ndim))
 
 
-@on_tensors(1)
-def _cumsum_formula(g: ExTensor, x: TensorOrShape, axis: int | None = None) -> ExTensor:
-    along = 0 if axis is None else axis
-    return cumsum(g.flip(along), along).flip(along).reshape(shape_of("cumsum_backward", "x", x))
-
-
-@backward_of(cumsum, keeps_shape=("x",), formula=_cumsum_formula)
+@backward_of(cumsum, keeps_shape=("x",))
 def cumsum_backward(grad_output: ExTensor, x: TensorOrShape, axis: int | None = None) -> ExTensor:
     """Gradient of :func:`cumsum`: running sums from the other end.   dx_i = dy_i + ... + dy_n
 

@@ -12,7 +12,6 @@ from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, TensorOrShape
 from ._binary import operand
 from ._pairs import BOTH, BinaryGradients, Needs
-from .broadcasting import sum_to_shape
 from .casting import cast_like
 
 __all__ = ["where", "where_backward"]
@@ -49,14 +48,7 @@ def _condition(function: str, value: Any) -> ExTensor:
     return condition
 
 
-def _where_formula(g: Any, condition: Any, a: Any, b: Any, *, needs: Needs = BOTH) -> BinaryGradients:
-    return BinaryGradients(
-        sum_to_shape(where(condition, g, 0.0), shape_of("where_backward", "a", a)) if needs[0] else None,
-        sum_to_shape(where(condition, 0.0, g), shape_of("where_backward", "b", b)) if needs[1] else None,
-    )
-
-
-@backward_of(where, wrt=("a", "b"), keeps_shape=("a", "b"), formula=_where_formula)
+@backward_of(where, wrt=("a", "b"), keeps_shape=("a", "b"))
 def where_backward(
     grad_output: ExTensor, condition: ExTensor, a: TensorOrShape, b: TensorOrShape, *, needs: Needs = BOTH
 ) -> BinaryGradients:

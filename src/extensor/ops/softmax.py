@@ -7,20 +7,14 @@ from typing import Any
 from .. import kernels
 from ..checks import as_axis, as_floating, differentiable_input
 from ..graph import backward_of, differentiable
-from ..tensor import ExTensor, asarray
+from ..tensor import ExTensor
 from ._unary import unary_backward_from_output
-from .exponential import exp
 
 __all__ = ["log_softmax", "log_softmax_backward", "softmax", "softmax_backward"]
 
 
 def _row_axis(function: str, axis: Any, x: ExTensor) -> int:
     return as_axis(function, axis, max(x.ndim, 1))
-
-
-def _row_sum(x: ExTensor, axis: int) -> ExTensor:
-    """For formulas: the sums along ``axis``, kept as an axis of length 1."""
-    return x.sum(axis=axis if x.ndim else None, keepdims=True)
 
 
 @differentiable
@@ -42,11 +36,7 @@ def softmax(x: ExTensor, axis: int = -1) -> ExTensor:
     return kernels.softmax(x, _row_axis("softmax", axis, x))
 
 
-def _softmax_formula(g: Any, output: Any, axis: int = -1) -> ExTensor:
-    return output * (g - _row_sum(asarray(g * output), axis))
-
-
-@backward_of(softmax, from_output=True, formula=_softmax_formula)
+@backward_of(softmax, from_output=True)
 def softmax_backward(grad_output: ExTensor, output: ExTensor, axis: int = -1) -> ExTensor:
     """Gradient of :func:`softmax`, from its output.   dx_i = y_i * (dy_i - sum_j dy_j y_j)
 
@@ -82,11 +72,7 @@ def log_softmax(x: ExTensor, axis: int = -1) -> ExTensor:
     return kernels.log_softmax(x, _row_axis("log_softmax", axis, x))
 
 
-def _log_softmax_formula(g: Any, output: Any, axis: int = -1) -> ExTensor:
-    return g - exp(output) * _row_sum(asarray(g), axis)
-
-
-@backward_of(log_softmax, from_output=True, formula=_log_softmax_formula)
+@backward_of(log_softmax, from_output=True)
 def log_softmax_backward(grad_output: ExTensor, output: ExTensor, axis: int = -1) -> ExTensor:
     """Gradient of :func:`log_softmax`, from its output.   dx_i = dy_i - exp(y_i) * sum_j dy_j
 

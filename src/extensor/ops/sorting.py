@@ -5,20 +5,18 @@ Sorting is stable and treats nan as larger than every number.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from .. import kernels
 from ..checks import as_axes, as_axis, as_bool, as_grad, as_int, as_tensor, differentiable_input
 from ..graph import backward_of, differentiable, undifferentiated
 from ..kernels import Kernel
 from ..tensor import ExTensor
-from ._formulas import on_tensors
+from ._several import as_grads
 from .casting import cast_like
 
 __all__ = [
-    "sort", "sort_backward", "top_k", "top_k_backward",
+    "sort", "sort_backward", "top_k", "top_k_backward", "TopKResult",
     "argsort", "argmax", "argmin", "any", "all", "count_nonzero",
 ]  # fmt: skip
 
@@ -46,14 +44,7 @@ def sort(x: ExTensor, axis: int | None = -1) -> ExTensor:
     return kernels.sort(x, _along("sort", axis, x.ndim))
 
 
-@on_tensors(2)
-def _sort_formula(g: ExTensor, x: ExTensor, axis: int | None = -1) -> ExTensor:
-    along = 0 if axis is None else axis
-    order = np.argsort(x._array, axis, kind="stable")
-    return g.take_along_axis(ExTensor(np.argsort(order, along)), along).reshape(x.shape)
-
-
-@backward_of(sort, formula=_sort_formula)
+@backward_of(sort)
 def sort_backward(grad_output: ExTensor, x: ExTensor, axis: int | None = -1) -> ExTensor:
     """Gradient of :func:`sort`: each element gets the gradient of the place it was sorted to.
 
@@ -85,40 +76,50 @@ def _top(function: str, x: ExTensor, k: Any, axis: Any) -> tuple[int, int]:
     return k, along
 
 
+class TopKResult(NamedTuple):
+    """What :func:`top_k` returns: the largest elements, and where they are along the axis (int64)."""
+
+    values: ExTensor
+    indices: ExTensor
+
+
 @differentiable
-def top_k(x: ExTensor, k: int, axis: int = -1) -> ExTensor:
-    """The ``k`` largest elements along ``axis``, the largest first; nan counts as larger than every number.
+def top_k(x: ExTensor, k: int, axis: int = -1) -> TopKResult:
+    """The ``k`` largest elements along ``axis``, the largest first, and their indices.
+
+    nan counts as larger than every number; of equal elements the first comes first. The gradient goes through the values.
 
     Args:
         x: any tensor.
         k: how many, at most the length of the axis.
         axis: the axis to search, the last by default.
 
+    Returns:
+        The values, and the indices for :func:`take_along_axis` (int64, of the same shape).
+
     Example:
         >>> import extensor as et
-        >>> et.top_k(et.tensor([3.0, 1.0, 4.0, 2.0]), 2).tolist()
-        [4.0, 3.0]
+        >>> values, indices = et.top_k(et.tensor([3.0, 1.0, 4.0, 2.0]), 2)
+        >>> values.tolist(), indices.tolist()
+        ([4.0, 3.0], [2, 0])
     """
     x = as_tensor("top_k", "x", x)
-    return kernels.top_k(x, *_top("top_k", x, k, axis))
+    return TopKResult(*kernels.top_k(x, *_top("top_k", x, k, axis)))
 
 
-@on_tensors(2)
-def _top_k_formula(g: ExTensor, x: ExTensor, k: int, axis: int = -1) -> ExTensor:
-    along = axis % x.ndim
-    order = np.flip(x.shape[along] - 1 - np.argsort(np.flip(x._array, along), along, kind="stable"), along)
-    zeros = [(0, x.shape[along] - k if i == along else 0) for i in range(x.ndim)]
-    return g.pad(zeros).take_along_axis(ExTensor(np.argsort(order, along)), along)
-
-
-@backward_of(top_k, formula=_top_k_formula)
-def top_k_backward(grad_output: ExTensor, x: ExTensor, k: int, axis: int = -1) -> ExTensor:
+@backward_of(top_k)
+def top_k_backward(
+    grad_output: ExTensor | tuple[ExTensor | None, ...] | list[ExTensor | None],
+    x: ExTensor,
+    k: int,
+    axis: int = -1,
+) -> ExTensor:
     """Gradient of :func:`top_k`: the elements that were taken get the gradient of their place, the others 0.
 
     Of equal elements the first is taken first.
 
     Args:
-        grad_output: the gradient of the largest elements.
+        grad_output: the gradient of the values; or a tuple of it and None, as indices have no gradient.
         x: the input.
         k, axis: as given to :func:`top_k`.
 
@@ -129,7 +130,8 @@ def top_k_backward(grad_output: ExTensor, x: ExTensor, k: int, axis: int = -1) -
     """
     x = differentiable_input("top_k_backward", "x", x)
     k, along = _top("top_k_backward", x, k, axis)
-    grad = as_grad("top_k_backward", grad_output, (*x.shape[:along], k, *x.shape[along + 1 :]))
+    shape = (*x.shape[:along], k, *x.shape[along + 1 :])
+    (grad,) = as_grads("top_k_backward", grad_output, [shape, None], x.dtype)
     return cast_like(kernels.top_k_backward(grad, x, k, along), x)
 
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 from .. import kernels
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor
 from ._unary import unary, unary_backward, unary_backward_from_output
-from .elementwise import square
-from .exponential import exp, sqrt
 
 __all__ = [
     "sin", "sin_backward", "cos", "cos_backward", "tan", "tan_backward",
@@ -30,7 +26,7 @@ def sin(x: ExTensor) -> ExTensor:
     return unary("sin", kernels.sin, x)
 
 
-@backward_of(sin, formula=lambda g, x: g * x.cos())
+@backward_of(sin)
 def sin_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`sin`.   dx = dy * cos(x)
 
@@ -54,7 +50,7 @@ def cos(x: ExTensor) -> ExTensor:
     return unary("cos", kernels.cos, x)
 
 
-@backward_of(cos, formula=lambda g, x: g * sin(x) * -1)
+@backward_of(cos)
 def cos_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`cos`.   dx = -dy * sin(x)
 
@@ -78,7 +74,7 @@ def tan(x: ExTensor) -> ExTensor:
     return unary("tan", kernels.tan, x)
 
 
-@backward_of(tan, formula=lambda g, x: g * (1 + square(tan(x))))
+@backward_of(tan)
 def tan_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`tan`.   dx = dy * (1 + tan(x)**2)
 
@@ -102,7 +98,7 @@ def asin(x: ExTensor) -> ExTensor:
     return unary("asin", kernels.asin, x)
 
 
-@backward_of(asin, formula=lambda g, x: g / sqrt((1 - x) * (1 + x)))
+@backward_of(asin)
 def asin_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`asin`; infinite at -1 and 1.   dx = dy / sqrt(1 - x**2)
 
@@ -126,7 +122,7 @@ def acos(x: ExTensor) -> ExTensor:
     return unary("acos", kernels.acos, x)
 
 
-@backward_of(acos, formula=lambda g, x: g / sqrt((1 - x) * (1 + x)) * -1)
+@backward_of(acos)
 def acos_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`acos`; infinite at -1 and 1.   dx = -dy / sqrt(1 - x**2)
 
@@ -150,7 +146,7 @@ def atan(x: ExTensor) -> ExTensor:
     return unary("atan", kernels.atan, x)
 
 
-@backward_of(atan, formula=lambda g, x: g / (1 + square(x)))
+@backward_of(atan)
 def atan_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`atan`.   dx = dy / (1 + x**2)
 
@@ -174,7 +170,7 @@ def sinh(x: ExTensor) -> ExTensor:
     return unary("sinh", kernels.sinh, x)
 
 
-@backward_of(sinh, formula=lambda g, x: g * x.cosh())
+@backward_of(sinh)
 def sinh_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`sinh`.   dx = dy * cosh(x)
 
@@ -198,7 +194,7 @@ def cosh(x: ExTensor) -> ExTensor:
     return unary("cosh", kernels.cosh, x)
 
 
-@backward_of(cosh, formula=lambda g, x: g * sinh(x))
+@backward_of(cosh)
 def cosh_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`cosh`.   dx = dy * sinh(x)
 
@@ -222,7 +218,7 @@ def tanh(x: ExTensor) -> ExTensor:
     return unary("tanh", kernels.tanh, x)
 
 
-@backward_of(tanh, from_output=True, formula=lambda g, output: g * ((1 - output) * (1 + output)))
+@backward_of(tanh, from_output=True)
 def tanh_backward(grad_output: ExTensor, output: ExTensor) -> ExTensor:
     """Gradient of :func:`tanh`, from its output.   dx = dy * (1 - y**2)
 
@@ -246,7 +242,7 @@ def erf(x: ExTensor) -> ExTensor:
     return unary("erf", kernels.erf, x)
 
 
-@backward_of(erf, formula=lambda g, x: g * exp(square(x) * -1) * (2 / math.sqrt(math.pi)))
+@backward_of(erf)
 def erf_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`erf`.   dx = dy * 2 / sqrt(pi) * exp(-x**2)
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from ..dispatch import kernel
+from ..dispatch import formula, kernel
+from ..namespace import narrow, primitive, wide, xp
 from .broadcasting import summed_to
 from .elementwise import passed
 from .error_function import normal_cdf, normal_pdf
@@ -24,43 +23,54 @@ SELU_SCALE = 1.0507009873554804934193349852946
 
 @kernel
 def relu(x):
-    return np.maximum(x, 0)
+    return xp.maximum(x, 0)
 
 
-@kernel
+@formula
 def relu_backward(g, x):
     return passed(g, x, x > 0)
 
 
+def below(x):
+    """``x`` where it is not positive, else 0: the argument of a branch that is taken there only."""
+    return xp.where(x > 0, 0.0, x)
+
+
 @kernel
 def leaky_relu(x, alpha):
-    return np.where(x > 0, x, x * alpha)
+    return xp.where(x > 0, x, x * alpha)
 
 
-@kernel
+@formula
 def leaky_relu_backward(g, x, alpha):
-    return np.where(x > 0, g, passed(g * alpha, x, x <= 0))
+    return xp.where(x > 0, g, passed(g * alpha, x, x <= 0))
 
 
 @kernel
 def prelu(x, alpha):
     """``alpha`` broadcasts to x: 0-d, (1, C, 1, ...) or full."""
-    return np.where(x > 0, x, x * alpha)
+    return xp.where(x > 0, x, x * alpha)
 
 
-@kernel
+@formula
 def prelu_backward(g, x, alpha, needs):
     """(grad_x, grad_alpha), None where not needed; grad_alpha has the (broadcastable) shape of ``alpha``."""
     return (
-        np.where(x > 0, g, passed(g * alpha, x, x <= 0)) if needs[0] else None,
-        summed_to(np.where(x > 0, np.zeros((), x.dtype), g * x), alpha.shape) if needs[1] else None,
+        xp.where(x > 0, g, passed(g * alpha, x, x <= 0)) if needs[0] else None,
+        summed_to(xp.where(x > 0, 0.0, g * below(x)), alpha.shape) if needs[1] else None,
     )
 
 
+@primitive
 def logistic(x):
     """1 / (1 + exp(-x)) by the branch that cannot overflow."""
-    z = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1 / (1 + z), z / (1 + z))
+    z = xp.exp(-xp.abs(x))
+    return xp.where(x >= 0, 1 / (1 + z), z / (1 + z))
+
+
+def logistic_pair(x):
+    """The logistic function of x and of -x, which is 1 minus it without the cancellation."""
+    return logistic(x), logistic(-x)
 
 
 @kernel
@@ -68,7 +78,7 @@ def sigmoid(x):
     return logistic(x)
 
 
-@kernel
+@formula
 def sigmoid_backward(g, y):
     return g * (y * (1 - y))
 
@@ -82,27 +92,27 @@ def gelu_gate(x):
 
     (1 + tanh(u / 2)) / 2 == logistic(u), which does not cancel. Beyond 30 the gate is 0 or 1; its cubic must not overflow.
     """
-    near = np.clip(x, -30, 30)
+    near = xp.clip(x, -30, 30)
     square = near * near
     u = GELU_SCALE * near * (1 + GELU_CUBIC * square)
-    return logistic(u), logistic(-u), GELU_SCALE * (1 + 3 * GELU_CUBIC * square)
+    return *logistic_pair(u), GELU_SCALE * (1 + 3 * GELU_CUBIC * square)
 
 
 @kernel
 def gelu(x, approximate):
     if approximate:
         return x * gelu_gate(x)[0]
-    wide = x.astype(np.float64)
-    return (wide * normal_cdf(wide)).astype(x.dtype)
+    z = wide(x)
+    return narrow(z * normal_cdf(z), x)
 
 
-@kernel
+@formula
 def gelu_backward(g, x, approximate):
     if approximate:
         gate, rest, slope = gelu_gate(x)
         return g * (gate + x * (gate * rest * slope))
-    wide = x.astype(np.float64)
-    return (g * (normal_cdf(wide) + wide * normal_pdf(wide))).astype(np.result_type(g, x))
+    z = wide(x)
+    return narrow(g * (normal_cdf(z) + z * normal_pdf(z)), g, x)
 
 
 @kernel
@@ -110,18 +120,20 @@ def silu(x):
     return x * logistic(x)
 
 
-@kernel
+@formula
 def silu_backward(g, x):
-    return g * (logistic(x) * (1 + x * logistic(-x)))
+    s, rest = logistic_pair(x)
+    return g * (s * (1 + x * rest))
 
 
+@primitive
 def tanh_softplus(x):
     """tanh(log(1 + exp(x))) and its complement 1 - tanh(...)**2, as ratios of polynomials in z = exp(-|x|)."""
-    z = np.exp(-np.abs(x))
+    z = xp.exp(-xp.abs(x))
     positive = x > 0
-    square = np.square(1 + z)  # (1 + exp(x))**2, times z**2 where x > 0
-    unit = np.where(positive, np.square(z), 1)
-    top = np.where(positive, 1 + 2 * z, z * (2 + z))  # (1 + exp(x))**2 - 1
+    square = xp.square(1 + z)  # (1 + exp(x))**2, times z**2 where x > 0
+    unit = xp.where(positive, xp.square(z), 1)
+    top = xp.where(positive, 1 + 2 * z, z * (2 + z))  # (1 + exp(x))**2 - 1
     bottom = square + unit
     return top / bottom, 4 * (unit / bottom) * (square / bottom)
 
@@ -131,7 +143,7 @@ def mish(x):
     return x * tanh_softplus(x)[0]
 
 
-@kernel
+@formula
 def mish_backward(g, x):
     t, complement = tanh_softplus(x)
     return g * (t + x * complement * logistic(x))
@@ -139,71 +151,72 @@ def mish_backward(g, x):
 
 @kernel
 def elu(x, alpha):
-    return np.where(x > 0, x, np.expm1(x) * alpha)
+    return xp.where(x > 0, x, xp.expm1(x) * alpha)
 
 
-@kernel
+@formula
 def elu_backward(g, x, alpha):
-    return np.where(x > 0, g, g * np.exp(x) * alpha)
+    return xp.where(x > 0, g, g * xp.exp(below(x)) * alpha)
 
 
 @kernel
 def selu(x):
-    return np.where(x > 0, x, np.expm1(x) * SELU_ALPHA) * SELU_SCALE
+    return xp.where(x > 0, x, xp.expm1(x) * SELU_ALPHA) * SELU_SCALE
 
 
-@kernel
+@formula
 def selu_backward(g, x):
-    return np.where(x > 0, g, g * np.exp(x) * SELU_ALPHA) * SELU_SCALE
+    return xp.where(x > 0, g, g * xp.exp(below(x)) * SELU_ALPHA) * SELU_SCALE
 
 
 @kernel
 def softplus(x, beta, threshold):
     u = x * beta
-    return np.where(u > threshold, x, (np.maximum(u, 0) + np.log1p(np.exp(-np.abs(u)))) / beta)
+    return xp.where(u > threshold, x, (xp.maximum(u, 0) + xp.log1p(xp.exp(-xp.abs(u)))) / beta)
 
 
-@kernel
+@formula
 def softplus_backward(g, x, beta, threshold):
     u = x * beta
-    return np.where(u > threshold, g, g * logistic(u))
+    return xp.where(u > threshold, g, g * logistic(u))
 
 
 @kernel
 def relu6(x):
-    return np.clip(x, 0, 6)
+    return xp.clip(x, 0, 6)
 
 
-@kernel
+@formula
 def relu6_backward(g, x):
     return passed(g, x, (x > 0) & (x < 6))
 
 
 @kernel
 def hard_sigmoid(x):
-    return np.clip(x + 3, 0, 6) / 6
+    return xp.clip(x + 3, 0, 6) / 6
 
 
-@kernel
+@formula
 def hard_sigmoid_backward(g, x):
     return passed(g / 6, x, (x > -3) & (x < 3))
 
 
 @kernel
 def hard_swish(x):
-    return x * (np.clip(x + 3, 0, 6) / 6)
+    return x * (xp.clip(x + 3, 0, 6) / 6)
 
 
-@kernel
+@formula
 def hard_swish_backward(g, x):
-    return np.where(x >= 3, g, passed(g * (x / 3 + 0.5), x, x > -3))
+    bent = (x > -3) & (x < 3)
+    return xp.where(x >= 3, g, passed(g * xp.where(bent, x / 3 + 0.5, 0.0), x, bent))
 
 
 @kernel
 def hard_tanh(x, min_val, max_val):
-    return np.clip(x, min_val, max_val)
+    return xp.clip(x, min_val, max_val)
 
 
-@kernel
+@formula
 def hard_tanh_backward(g, x, min_val, max_val):
     return passed(g, x, (x > min_val) & (x < max_val))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from ..dispatch import kernel
+from ..dispatch import formula, kernel
+from ..namespace import constant, lift, namespace_of, xp
 from .broadcasting import summed_to
 from .holomorphic import holomorphic
 
@@ -15,17 +18,38 @@ __all__ = [
 ]  # fmt: skip
 
 
+def is_number(value):
+    """Whether an operand is a Python number, which has no dtype of its own."""
+    return isinstance(value, (int, float))
+
+
+def in_dtype_of(g, value):
+    """Integers in the dtype of the gradient; a number is what it is there."""
+    if is_number(value):
+        if g.dtype.kind == "c":
+            return value
+        with np.errstate(over="ignore"):  # beyond the dtype is inf, as in any cast
+            return float(np.asarray(value, g.dtype))
+    return value if value.dtype.kind in "fc" else value.astype(g.dtype)
+
+
 def guarded(d, eps):
     """``d``, but never nearer to zero than ``eps``: the guard of every backward that divides."""
-    if not eps or d.dtype.kind == "c":  # a complex zero has no side to be guarded on
+    if not eps:
         return d
-    return np.where(np.abs(d) < eps, np.copysign(np.asarray(eps, d.dtype), d), d)
+    if is_number(d):
+        return math.copysign(eps, d) if abs(d) < eps else d
+    if d.dtype.kind == "c":  # a complex zero has no side to be guarded on
+        return d
+    fixed = constant(d)
+    return xp.where(lift(xp.abs(fixed) < eps, d), lift(xp.copysign(eps, fixed), d), d)
 
 
-def rounded_once(function, *args):
-    """``function`` of float32 as of float64: with AVX-512, NumPy's own loses the last digit (log10(1000) is not 3)."""
-    dtype = np.result_type(*args)
-    if dtype != np.float32:
+def rounded_once(name, *args):
+    """The function of float32 as of float64: with AVX-512, NumPy's own loses the last digit (log10(1000) is not 3)."""
+    function = getattr(xp, name)
+    dtype = xp.result_type(*args)
+    if dtype != np.float32 or namespace_of(*args) is not np:
         return function(*args)
     return function(*(np.asarray(a, np.float64) for a in args)).astype(dtype)
 
@@ -40,30 +64,30 @@ def both(needs, a, b, grad_a, grad_b):
 
 @kernel
 def add(a, b):
-    return np.add(a, b)
+    return xp.add(a, b)
 
 
-@kernel
+@formula
 def add_backward(g, shape_a, shape_b, needs):
     return (summed_to(g, shape_a) if needs[0] else None, summed_to(g, shape_b) if needs[1] else None)
 
 
 @kernel
 def subtract(a, b):
-    return np.subtract(a, b)
+    return xp.subtract(a, b)
 
 
-@kernel
+@formula
 def subtract_backward(g, shape_a, shape_b, needs):
     return (summed_to(g, shape_a) if needs[0] else None, -summed_to(g, shape_b) if needs[1] else None)
 
 
 @kernel
 def multiply(a, b):
-    return np.multiply(a, b)
+    return xp.multiply(a, b)
 
 
-@kernel
+@formula
 @holomorphic
 def multiply_backward(g, a, b, needs):
     return both(needs, a, b, lambda: g * b, lambda: g * a)
@@ -71,95 +95,120 @@ def multiply_backward(g, a, b, needs):
 
 @kernel
 def divide(a, b):
-    return np.true_divide(a, b)
+    return xp.true_divide(a, b)
 
 
-@kernel
+@formula
 @holomorphic
 def divide_backward(g, a, b, eps, needs):
-    d = guarded(np.asarray(b, np.result_type(g, b)), eps)
+    d = guarded(in_dtype_of(g, b), eps)
     return both(needs, a, b, lambda: g / d, lambda: -g * (a / d) / d)
 
 
 @kernel
 def floor_divide(a, b):
-    return np.floor_divide(a, b)
+    return xp.floor_divide(a, b)
 
 
 @kernel
 def modulo(a, b):
-    return np.mod(a, b)
+    return xp.mod(a, b)
 
 
-@kernel
+@formula
 def modulo_backward(g, a, b, needs):
-    return both(needs, a, b, lambda: g, lambda: -g * np.floor_divide(a, b))
+    return both(needs, a, b, lambda: g, lambda: -g * xp.floor_divide(a, b))
 
 
 @kernel
 def power(a, b):
-    return rounded_once(np.power, a, b)
+    return rounded_once("power", a, b)
 
 
-@kernel
+@formula
 @holomorphic
 def power_backward(g, a, b, eps, needs):
-    dtype = np.result_type(g, a, b)
-    a, b = np.asarray(a, dtype), np.asarray(b, dtype)
-    if dtype.kind == "c":
-        zero = np.zeros((), dtype)
-        return both(
-            needs, a, b,
-            lambda: np.where(b == 0, zero, g * (b * np.power(a, b - 1))),
-            lambda: np.where((a == 0) & (b.real >= 0), zero, g * (np.power(a, b) * np.log(a))),
-        )  # fmt: skip
-    # The guard is for negative powers of (nearly) zero; -0 to a fractional power counts as +0, as in pow().
-    near = (np.abs(a) < eps) & (b < 1)
-    d = np.where(near, np.copysign(np.asarray(eps, a.dtype), np.where((b % 1 != 0) & (a == 0), 0.0, a)), a)
+    if any(getattr(value, "dtype", g.dtype).kind == "c" for value in (g, a, b)):
+        grad_a, grad_b = complex_power_backward_a, complex_power_backward_b
+    else:
+        grad_a, grad_b = power_backward_a, power_backward_b
+    return both(needs, a, b, lambda: grad_a(g, a, b, eps), lambda: grad_b(g, a, b, eps))
 
-    def tamed(grad):
-        limit = np.finfo(grad.dtype).max
-        return np.where(near & np.isfinite(g), np.clip(grad, -limit, limit), grad)
 
-    def grad_a():
-        return np.where(b == 0, np.zeros_like(g), tamed(g * (b * np.power(d, b - 1))))
+def complex_power_backward_a(g, a, b, eps):
+    return xp.where(lift(constant(b) == 0, g), 0.0, g * (b * xp.power(a, b - 1)))
 
-    def grad_b():
-        at_zero = tamed(g * (np.power(d, b) * np.log(np.abs(d))))
-        away = g * (np.power(a, b) * np.log(a))
-        return np.where(a == 0, np.where(b >= 0, np.zeros_like(g), at_zero), away)
 
-    return both(needs, a, b, grad_a, grad_b)
+def complex_power_backward_b(g, a, b, eps):
+    flat = (constant(a) == 0) & (constant(b).real >= 0)
+    return xp.where(lift(flat, g), 0.0, g * (xp.power(a, b) * xp.log(a)))
+
+
+def power_edge(base, exponent, eps):
+    """What stands in for a base of (nearly) zero; -0 to a fractional power counts as +0, as in pow()."""
+    fractional = (xp.trunc(exponent) != exponent) | xp.isinf(exponent)
+    return xp.copysign(eps, xp.where(fractional & (base == 0), 0.0, base))
+
+
+def tamed(grad, g, here):
+    """``grad``, held among the finite numbers where the guard made it, if the gradient that arrived was finite."""
+    limit = float(np.finfo(g.dtype).max)
+    return xp.where(lift(here & xp.isfinite(constant(g)), g), xp.clip(grad, -limit, limit), grad)
+
+
+def power_backward_a(g, a, b, eps):
+    a, b = in_dtype_of(g, a), in_dtype_of(g, b)
+    if is_number(b) and b >= 1:  # there is nothing to guard: no power is negative
+        return g * (b * xp.power(a, b - 1))
+    base, exponent = constant(a), constant(b)
+    near = (xp.abs(base) < eps) & (exponent < 1)
+    edge = power_edge(base, exponent, eps).astype(g.dtype)
+    d = xp.where(lift(near, g), lift(edge, g), a)
+    return xp.where(lift(exponent == 0, g), 0.0, tamed(g * (b * xp.power(d, b - 1)), g, near))
+
+
+def power_backward_b(g, a, b, eps):
+    a, b = in_dtype_of(g, a), in_dtype_of(g, b)
+    base, exponent = constant(a), constant(b)
+    zero = base == 0
+    flat = zero & (exponent >= 0)
+    edge = power_edge(base, exponent, eps).astype(g.dtype)
+    at_zero = xp.where(flat, 1.0, edge).astype(g.dtype)
+    d = xp.where(lift(zero, g), lift(at_zero, g), a)
+    size = xp.where(lift(zero, g), lift(xp.abs(at_zero), g), a)
+    near = zero & (eps > 0) & (exponent < 1)
+    return xp.where(lift(flat, g), 0.0, tamed(g * (xp.power(d, b) * xp.log(size)), g, near))
 
 
 @kernel
 def negate(x):
-    return np.negative(x)
+    return xp.negative(x)
 
 
 @kernel
 def maximum(a, b):
-    return np.maximum(a, b)
+    return xp.maximum(a, b)
 
 
 @kernel
 def minimum(a, b):
-    return np.minimum(a, b)
+    return xp.minimum(a, b)
 
 
 def extremum_backward(g, a, b, wins, needs):
     """The winner takes the gradient, a tie is shared, a nan on either side gives both nan."""
-    a, b = np.asarray(a), np.asarray(b)
-    share = np.where(a == b, 0.5, np.where(wins(a, b), 1.0, 0.0)).astype(g.dtype)
-    share = np.where(np.isnan(a) | np.isnan(b), np.nan, share).astype(g.dtype)
+    a, b = constant(a), constant(b)
+    share = xp.where(xp.equal(a, b), 0.5, xp.where(wins(a, b), 1.0, 0.0))
+    share = xp.where(xp.isnan(a) | xp.isnan(b), math.nan, share).astype(g.dtype)
+    share = lift(share, g)
     return both(needs, a, b, lambda: g * share, lambda: g * (1 - share))
 
 
-@kernel
+@formula
 def maximum_backward(g, a, b, needs):
-    return extremum_backward(g, a, b, np.greater, needs)
+    return extremum_backward(g, a, b, xp.greater, needs)
 
 
-@kernel
+@formula
 def minimum_backward(g, a, b, needs):
-    return extremum_backward(g, a, b, np.less, needs)
+    return extremum_backward(g, a, b, xp.less, needs)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from ..dispatch import kernel
+from ..dispatch import formula, kernel
+from ..namespace import xp
 
 __all__ = ["dropout", "dropout_backward"]
 
 
 def kept(x, mask, p):
     """``x / (1 - p)`` where the mask is true, else an exact 0."""
-    return np.where(mask, x * (1 / (1 - p) if p < 1 else 0), np.zeros((), x.dtype)).astype(
-        x.dtype, copy=False
-    )
+    return xp.where(mask, x * (1 / (1 - p) if p < 1 else 0.0), 0.0)
 
 
 @kernel
@@ -21,6 +18,6 @@ def dropout(x, mask, p):
     return kept(x, mask, p)
 
 
-@kernel
+@formula
 def dropout_backward(g, mask, p):
     return kept(g, mask, p)

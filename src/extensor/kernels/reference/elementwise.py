@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from ..dispatch import kernel
+from ..dispatch import formula, kernel
+from ..namespace import constant, lift, primitive, xp
 from .arithmetic import guarded
 from .holomorphic import holomorphic
 
@@ -14,55 +13,57 @@ __all__ = [
 ]  # fmt: skip
 
 
+@primitive
 def passed(g, x, keep):
     """``g`` where ``keep`` holds, 0 elsewhere, and nan where x is nan: the backward of everything with flat pieces."""
-    return np.where(keep, g, np.where(np.isnan(x), x, np.zeros((), x.dtype)))
+    return xp.where(keep, g, xp.where(xp.isnan(x), x, 0.0))
 
 
 @kernel
 def abs(x):
-    return np.abs(x)
+    return xp.abs(x)
 
 
-@kernel
+@formula
 def abs_backward(g, x):
     if x.dtype.kind == "c":
-        size = np.abs(x)
-        return np.where(size == 0, 0, g * x / np.where(size == 0, 1, size))
-    return g * np.sign(x)
+        size = xp.abs(x)
+        zero = size == 0
+        return xp.where(zero, 0.0, g * x / xp.where(zero, 1.0, size))
+    return g * lift(xp.sign(constant(x)), g)
 
 
 @kernel
 def sign(x):
-    return np.sign(x)
+    return xp.sign(x)
 
 
 @kernel
 def ceil(x):
-    return np.ceil(x)
+    return xp.ceil(x)
 
 
 @kernel
 def floor(x):
-    return np.floor(x)
+    return xp.floor(x)
 
 
 @kernel
 def round(x):
-    return np.round(x)  # halves go to the even neighbour
+    return xp.round(x)  # halves go to the even neighbour
 
 
 @kernel
 def trunc(x):
-    return np.trunc(x)
+    return xp.trunc(x)
 
 
 @kernel
 def square(x):
-    return np.square(x)
+    return xp.square(x)
 
 
-@kernel
+@formula
 @holomorphic
 def square_backward(g, x):
     return g * x * 2
@@ -70,10 +71,10 @@ def square_backward(g, x):
 
 @kernel
 def reciprocal(x):
-    return np.true_divide(1, x)
+    return xp.true_divide(1, x)
 
 
-@kernel
+@formula
 @holomorphic
 def reciprocal_backward(g, x, eps):
     d = guarded(x, eps)
@@ -83,9 +84,9 @@ def reciprocal_backward(g, x, eps):
 @kernel
 def clip(x, low, high):
     """``low`` and ``high`` are numbers; infinities (None for integers) stand for no bound. ``high`` wins over ``low``."""
-    return np.clip(x, low, high)
+    return xp.clip(x, low, high)
 
 
-@kernel
+@formula
 def clip_backward(g, x, low, high):
     return passed(g, x, (x >= low) & (x <= high))

@@ -9,7 +9,11 @@ Both polynomials are Chebyshev expansions computed in 60 digits, cut where a ter
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+
+from ..namespace import primitive, wide_dtype, xp
 
 ERF_OVER_X = (
     5.958930743134941e-11, -1.1373902296430911e-09, 1.4660051998394848e-08, -1.6350354461959655e-07,
@@ -29,7 +33,7 @@ FAR = 40.0  # exp(-FAR**2 / 2) is 0 in float64
 
 def horner(coefficients, z):
     """The polynomial with the given coefficients, highest power first."""
-    total = np.full(np.shape(z), coefficients[0])
+    total = xp.full_like(z, coefficients[0])
     for c in coefficients[1:]:
         total *= z
         total += c
@@ -42,26 +46,28 @@ def erfcx(t):
     return horner(SCALED_ERFCX, 1.0 - 6.0 / shifted) / shifted
 
 
+@primitive
 def gaussian(t, half):
     """``exp(-half * t**2)`` without the rounding error of the square: t is split into two short numbers."""
-    t = np.minimum(np.abs(t), FAR)
-    top = t.astype(np.float32).astype(np.float64)
-    return np.exp(-half * top * top) * np.exp(-half * (t - top) * (t + top))
+    t = xp.minimum(xp.abs(t), FAR)
+    top = t.astype(np.float32).astype(wide_dtype(t))
+    return xp.exp(-half * top * top) * xp.exp(-half * (t - top) * (t + top))
 
 
 def erf(x):
     """The error function of float64 values."""
-    t = np.abs(x)
-    near = x * horner(ERF_OVER_X, np.square(np.minimum(t, 1.0)))
-    return np.where(t < 1.0, near, np.copysign(1.0 - gaussian(t, 1.0) * erfcx(t), x))
+    t = xp.abs(x)
+    near = x * horner(ERF_OVER_X, xp.square(xp.minimum(t, 1.0)))
+    return xp.where(t < 1.0, near, xp.copysign(1.0 - gaussian(t, 1.0) * erfcx(t), x))
 
 
+@primitive
 def normal_cdf(x):
     """The standard normal distribution function of float64 values, accurate in both tails."""
-    tail = 0.5 * gaussian(x, 0.5) * erfcx(np.abs(x) * np.sqrt(0.5))
-    return np.where(x < 0.0, tail, 1.0 - tail)
+    tail = 0.5 * gaussian(x, 0.5) * erfcx(xp.abs(x) * math.sqrt(0.5))
+    return xp.where(x < 0.0, tail, 1.0 - tail)
 
 
 def normal_pdf(x):
     """The standard normal density of float64 values."""
-    return gaussian(x, 0.5) / np.sqrt(2.0 * np.pi)
+    return gaussian(x, 0.5) / math.sqrt(2.0 * math.pi)

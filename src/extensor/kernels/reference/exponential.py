@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from ..dispatch import kernel
+from ..dispatch import formula, kernel
+from ..namespace import xp
 from .arithmetic import guarded, rounded_once
 from .holomorphic import holomorphic
 
@@ -18,10 +19,10 @@ __all__ = [
 
 @kernel
 def exp(x):
-    return np.exp(x)
+    return xp.exp(x)
 
 
-@kernel
+@formula
 @holomorphic
 def exp_backward(g, y):
     return g * y
@@ -37,7 +38,7 @@ def paired(real, imag):
 @kernel
 def expm1(x):
     if x.dtype.kind != "c":
-        return np.expm1(x)
+        return xp.expm1(x)
     # what the array API standard asks for at the infinities, where cos and sin have no answer
     y, lost = np.asarray(np.expm1(x)), ~np.isfinite(x.imag)
     y = np.where(x.imag == 0, paired(np.expm1(x.real) + 0.0, x.imag), y)
@@ -47,18 +48,18 @@ def expm1(x):
     return y.astype(x.dtype)
 
 
-@kernel
+@formula
 @holomorphic
 def expm1_backward(g, x):
-    return g * np.exp(x)
+    return g * xp.exp(x)
 
 
 @kernel
 def log(x):
-    return np.log(x)
+    return xp.log(x)
 
 
-@kernel
+@formula
 @holomorphic
 def log_backward(g, x, eps):
     return g / guarded(x, eps)
@@ -66,10 +67,10 @@ def log_backward(g, x, eps):
 
 @kernel
 def log1p(x):
-    return np.log1p(x)
+    return xp.log1p(x)
 
 
-@kernel
+@formula
 @holomorphic
 def log1p_backward(g, x):
     return g / (1 + x)
@@ -77,10 +78,10 @@ def log1p_backward(g, x):
 
 @kernel
 def log2(x):
-    return np.log2(x)
+    return xp.log2(x)
 
 
-@kernel
+@formula
 @holomorphic
 def log2_backward(g, x, eps):
     return g / (guarded(x, eps) * math.log(2))
@@ -88,10 +89,10 @@ def log2_backward(g, x, eps):
 
 @kernel
 def log10(x):
-    return rounded_once(np.log10, x)
+    return rounded_once("log10", x)
 
 
-@kernel
+@formula
 @holomorphic
 def log10_backward(g, x, eps):
     return g / (guarded(x, eps) * math.log(10))
@@ -99,10 +100,10 @@ def log10_backward(g, x, eps):
 
 @kernel
 def sqrt(x):
-    return np.sqrt(x)
+    return xp.sqrt(x)
 
 
-@kernel
+@formula
 @holomorphic
 def sqrt_backward(g, y, eps):
     return g / (2 * guarded(y, eps))
@@ -110,11 +111,11 @@ def sqrt_backward(g, y, eps):
 
 @kernel
 def rsqrt(x):
-    return 1 / np.sqrt(x)
+    return 1 / xp.sqrt(x)
 
 
-@kernel
+@formula
 def rsqrt_backward(g, y, eps):
     if eps:
-        y = np.clip(y, -1 / eps, 1 / eps)
+        y = xp.clip(y, -1 / eps, 1 / eps)
     return g * (y * y * y) * -0.5

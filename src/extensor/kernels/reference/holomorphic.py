@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-import numpy as np
+from ..namespace import xp
 
 __all__ = ["holomorphic"]
 
@@ -18,9 +18,9 @@ def holomorphic(backward):
             return backward(g, *rest)
         found = backward(g.conj(), *rest)
         return (
-            tuple(None if v is None else np.conj(v) for v in found)
+            tuple(None if v is None else xp.conj(v) for v in found)
             if isinstance(found, tuple)
-            else np.conj(found)
+            else xp.conj(found)
         )
 
     return conjugated

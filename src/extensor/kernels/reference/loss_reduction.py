@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
+from ..namespace import primitive, wide_dtype
 
 
+@primitive
 def total(x):
     """The sum of all elements; float32 adds up in float64, and stays there."""
-    return x.sum(dtype=np.float64)
+    return x.sum(dtype=wide_dtype(x))
 
 
 def reduced(loss, reduction, count=None):
@@ -22,4 +23,8 @@ def reduced(loss, reduction, count=None):
 
 def upstream(g, reduction, count):
     """What arrives at each single loss when ``g`` arrives at the loss."""
-    return (g / count).astype(g.dtype) if reduction == "mean" else g
+    if reduction != "mean":
+        return g
+    if isinstance(count, int):
+        return g / max(count, 1)  # without any losses there is nothing that a quotient could arrive at
+    return (g / count).astype(g.dtype)

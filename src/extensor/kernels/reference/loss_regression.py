@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from ..dispatch import kernel
+from ..dispatch import formula, kernel
+from ..namespace import xp
 from .loss_reduction import reduced, upstream
 
 __all__ = [
@@ -15,43 +14,43 @@ __all__ = [
 
 @kernel
 def mean_squared_error(p, t, reduction):
-    return reduced(np.square(p - t), reduction)
+    return reduced(xp.square(p - t), reduction)
 
 
-@kernel
+@formula
 def mean_squared_error_backward(g, p, t, reduction):
     return upstream(g, reduction, p.size) * (2 * (p - t))
 
 
 @kernel
 def mean_absolute_error(p, t, reduction):
-    return reduced(np.abs(p - t), reduction)
+    return reduced(xp.abs(p - t), reduction)
 
 
-@kernel
+@formula
 def mean_absolute_error_backward(g, p, t, reduction):
-    return upstream(g, reduction, p.size) * np.sign(p - t)
+    return upstream(g, reduction, p.size) * xp.sign(p - t)
 
 
 @kernel
 def smooth_l1(p, t, beta, reduction):
-    z = np.abs(p - t)
+    z = xp.abs(p - t)
     near = 0.5 * z * z / (beta or 1)  # beta = 0 is the absolute error: nothing is near
-    return reduced(np.where(z < beta, near, z - 0.5 * beta), reduction)
+    return reduced(xp.where(z < beta, near, z - 0.5 * beta), reduction)
 
 
-@kernel
+@formula
 def smooth_l1_backward(g, p, t, beta, reduction):
     d = p - t
-    return upstream(g, reduction, p.size) * (np.clip(d / beta, -1, 1) if beta else np.sign(d))
+    return upstream(g, reduction, p.size) * (xp.clip(d / beta, -1, 1) if beta else xp.sign(d))
 
 
 @kernel
 def huber(p, t, delta, reduction):
-    z = np.abs(p - t)
-    return reduced(np.where(z <= delta, 0.5 * z * z, delta * (z - 0.5 * delta)), reduction)
+    z = xp.abs(p - t)
+    return reduced(xp.where(z <= delta, 0.5 * z * z, delta * (z - 0.5 * delta)), reduction)
 
 
-@kernel
+@formula
 def huber_backward(g, p, t, delta, reduction):
-    return upstream(g, reduction, p.size) * np.clip(p - t, -delta, delta)
+    return upstream(g, reduction, p.size) * xp.clip(p - t, -delta, delta)

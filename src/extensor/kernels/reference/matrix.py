@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from ..dispatch import kernel
+from ...tensor import ExTensor
+from ..dispatch import formula, kernel
+from ..namespace import NARROW, wide_dtype, xp
 from .broadcasting import summed_to
 from .holomorphic import holomorphic
-from .reduction import WIDE
 
 __all__ = [
     "dot",
@@ -25,39 +24,47 @@ __all__ = [
 
 
 def widened(*arrays):
-    """The arrays in the dtype their products are added up in, and the dtype of the result."""
-    dtype = np.result_type(*arrays)
-    wide = WIDE.get(dtype, dtype)
+    """The arrays in the dtype their products are added up in, and the dtype of the result. Tensors stay: their products are."""
+    if any(isinstance(a, ExTensor) for a in arrays):
+        return arrays, None
+    dtype = xp.result_type(*arrays)
+    wide = wide_dtype(arrays[0], dtype) if dtype in NARROW else dtype
     return [a.astype(wide, copy=False) for a in arrays], dtype
+
+
+def narrowed(product, dtype):
+    """A product of :func:`widened` arrays in its dtype."""
+    return product if dtype is None else xp.asarray(product).astype(dtype, copy=False)
 
 
 def rows(x):
     """``x`` as a matrix: all axes but the last in one."""
-    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+    return x if x.ndim == 2 else x.reshape((math.prod(x.shape[:-1]), x.shape[-1]))
 
 
 @kernel
 def matmul(a, b):
     (a, b), dtype = widened(a, b)
-    return np.matmul(a, b).astype(dtype, copy=False)
+    return narrowed(xp.matmul(a, b), dtype)
 
 
-@kernel
+@formula
 @holomorphic
 def matmul_backward(g, a, b, needs):
     shape_a, shape_b = a.shape, b.shape
     (g, a, b), dtype = widened(g, a, b)
     if a.ndim == 1:  # a row times b
-        a, g = a[None, :], g[..., None, :] if b.ndim > 1 else g[None]
+        a = a.reshape((1, *shape_a))
+        g = g.reshape((*g.shape[:-1], 1, *g.shape[-1:]) if b.ndim > 1 else (1, *g.shape))
     if b.ndim == 1:  # a times a column
-        b, g = b[:, None], g[..., :, None]
+        b, g = b.reshape((*shape_b, 1)), g.reshape((*g.shape, 1))
     grad_a = grad_b = None
     if needs[0]:
-        grad_a = summed_to(g @ np.swapaxes(b, -1, -2), a.shape).reshape(shape_a).astype(dtype)
+        grad_a = narrowed(summed_to(g @ xp.swapaxes(b, -1, -2), a.shape).reshape(shape_a), dtype)
     if needs[1]:
         if b.ndim == 2:  # the batch of a is summed over by one product
             a, g = rows(a), rows(g)
-        grad_b = summed_to(np.swapaxes(a, -1, -2) @ g, b.shape).reshape(shape_b).astype(dtype)
+        grad_b = narrowed(summed_to(xp.swapaxes(a, -1, -2) @ g, b.shape).reshape(shape_b), dtype)
     return grad_a, grad_b
 
 
@@ -69,24 +76,24 @@ def transpose(x, axes):
 @kernel
 def dot(a, b):
     (a, b), dtype = widened(a, b)
-    return np.asarray(np.dot(a, b)).astype(dtype, copy=False)
+    return narrowed(xp.dot(a, b), dtype)
 
 
 @kernel
 def inner(a, b):
     (a, b), dtype = widened(a, b)
-    return np.asarray(np.inner(a, b)).astype(dtype, copy=False)
+    return narrowed(xp.inner(a, b), dtype)
 
 
 @kernel
 def outer(a, b):
-    return np.multiply.outer(a.reshape(-1), b.reshape(-1))
+    return a.reshape((-1, 1)) * b.reshape(-1)
 
 
 @kernel
 def einsum(operands, subscripts):
     operands, dtype = widened(*operands)
-    return np.asarray(np.einsum(subscripts, *operands, optimize=len(operands) > 1)).astype(dtype, copy=False)
+    return narrowed(xp.einsum(subscripts, *operands, optimize=len(operands) > 1), dtype)
 
 
 @kernel
@@ -94,15 +101,15 @@ def linear(x, weight, bias):
     (x, weight), dtype = widened(x, weight)
     y = x @ weight.T
     if bias is not None:
-        y, dtype = y + bias, np.result_type(dtype, bias)
-    return y.astype(dtype, copy=False)
+        y, dtype = y + bias, xp.result_type(dtype, bias)
+    return narrowed(y, dtype)
 
 
-@kernel
+@formula
 def linear_backward(g, x, weight, needs):
     (g, x, weight), dtype = widened(g, x, weight)
     return (
-        (g @ weight).astype(dtype) if needs[0] else None,
-        (rows(g).T @ rows(x)).astype(dtype) if needs[1] else None,
-        rows(g).sum(0).astype(dtype) if needs[2] else None,
+        narrowed(g @ weight, dtype) if needs[0] else None,
+        narrowed(rows(g).T @ rows(x), dtype) if needs[1] else None,
+        narrowed(rows(g).sum(0), dtype) if needs[2] else None,
     )

@@ -11,7 +11,9 @@ import math
 
 import numpy as np
 
-from ..dispatch import kernel
+from ...tensor import ExTensor
+from ..dispatch import formula, kernel
+from ..namespace import NARROW, constant, lift, primitive, wide, wide_dtype, xp
 from .holomorphic import holomorphic
 
 __all__ = [
@@ -22,30 +24,16 @@ __all__ = [
 ]  # fmt: skip
 
 
-# where the narrow dtypes are accumulated
-WIDE = {
-    np.dtype(np.float32): np.float64,
-    np.dtype(np.complex64): np.complex128,
-    np.dtype(np.complex128): np.complex128,
-}
-
-
-def wide(x):
-    """``x`` in float64, complex numbers in complex128; those as they are."""
-    return x.astype(WIDE.get(x.dtype, np.float64), copy=False)
-
-
-NARROW = (np.float32, np.complex64)
-
-
 def accumulator(x):
-    """The dtype to accumulate ``x`` in; None is NumPy's own choice."""
-    return WIDE[x.dtype] if x.dtype in NARROW else None
+    """The dtype to accumulate ``x`` in; None is the library's own choice."""
+    return wide_dtype(x) if x.dtype in NARROW else None
 
 
 def narrowed(result, x):
-    """A float64 result in the dtype of ``x``; integers have float64 statistics."""
-    return np.asarray(result).astype(x.dtype if x.dtype.kind in "fc" else np.float64, copy=False)
+    """A result of wide numbers in the dtype of ``x``; integers have wide statistics."""
+    if isinstance(result, ExTensor):
+        return result
+    return xp.asarray(result).astype(x.dtype if x.dtype.kind in "fc" else wide_dtype(x))
 
 
 def count(shape, axes):
@@ -64,20 +52,20 @@ def sum(x, axes, keepdims):
     return total.astype(x.dtype) if x.dtype in NARROW else total
 
 
-@kernel(exact=True)
+@formula(exact=True)
 def sum_backward(g, shape, axes, keepdims):
-    return np.broadcast_to(spread(g, shape, axes), shape)
+    return xp.broadcast_to(spread(g, shape, axes), shape)
 
 
 @kernel
 def mean(x, axes, keepdims):
-    total = x.sum(axes, dtype=WIDE.get(x.dtype, np.float64), keepdims=keepdims)
-    return narrowed(np.true_divide(total, count(x.shape, axes)), x)
+    total = x.sum(axes, dtype=wide_dtype(x), keepdims=keepdims)
+    return narrowed(xp.true_divide(total, count(x.shape, axes)), x)
 
 
-@kernel
+@formula
 def mean_backward(g, shape, axes, keepdims):
-    return np.broadcast_to(spread(g / g.dtype.type(count(shape, axes)), shape, axes), shape)
+    return xp.broadcast_to(spread(g / float(count(shape, axes)), shape, axes), shape)
 
 
 @kernel
@@ -90,59 +78,66 @@ def min_reduce(x, axes, keepdims):
     return x.min(axes, keepdims=keepdims)
 
 
-def extremum_backward(g, x, extremum, axes):
+def extremum_backward(g, x, find, axes):
     """The extreme elements of a slice share the gradient equally; a nan makes all of its slice nan."""
-    chosen = (x == extremum) | np.isnan(extremum)
-    shared = spread(g, x.shape, axes) / chosen.sum(axes, keepdims=True).astype(g.dtype)
-    shared = np.where(np.isnan(extremum), np.full((), np.nan, g.dtype), shared)
-    return np.where(chosen, shared, np.zeros((), g.dtype))
+    if not x.size:
+        return x * 0.0
+    elements = constant(x)
+    extremum = find(elements, axes, keepdims=True)
+    chosen = (elements == extremum) | xp.isnan(extremum)
+    sharing = xp.where(xp.isnan(extremum), math.nan, chosen.sum(axes, keepdims=True)).astype(g.dtype)
+    return xp.where(lift(chosen, g), spread(g, x.shape, axes) / lift(sharing, g), 0.0)
 
 
-@kernel
+@formula
 def max_reduce_backward(g, x, axes, keepdims):
-    return extremum_backward(g, x, x.max(axes, keepdims=True), axes) if x.size else np.zeros_like(x)
+    return extremum_backward(g, x, xp.max, axes)
 
 
-@kernel
+@formula
 def min_reduce_backward(g, x, axes, keepdims):
-    return extremum_backward(g, x, x.min(axes, keepdims=True), axes) if x.size else np.zeros_like(x)
+    return extremum_backward(g, x, xp.min, axes)
 
 
+@primitive
 def centered(x, axes):
-    """``x`` in float64, minus its mean over ``axes``."""
+    """``x``, wide, minus its mean over ``axes``."""
     x = wide(x)
     return x - x.sum(axes, keepdims=True) / count(x.shape, axes)
 
 
 def freedom(x, axes, ddof):
-    """The divisor of a variance, never below zero."""
-    return np.maximum(np.float64(count(x.shape, axes) - ddof), 0.0)
+    """The divisor of a variance, never below zero, and its inverse."""
+    divisor = max(float(count(x.shape, axes) - ddof), 0.0)
+    return divisor, 1.0 / divisor if divisor else math.inf
 
 
 @kernel
 def variance(x, axes, keepdims, ddof):
-    squares = np.square(centered(x, axes)).sum(axes, keepdims=keepdims)
-    return narrowed(squares / freedom(x, axes, ddof), x)
+    squares = xp.square(centered(x, axes)).sum(axes, keepdims=keepdims)
+    return narrowed(xp.asarray(squares) / freedom(x, axes, ddof)[0], x)
 
 
-@kernel
+@formula
 def variance_backward(g, x, axes, keepdims, ddof):
-    return narrowed(spread(wide(g), x.shape, axes) * (2.0 / freedom(x, axes, ddof)) * centered(x, axes), x)
+    _, inverse = freedom(x, axes, ddof)
+    return narrowed(spread(wide(g), x.shape, axes) * centered(x, axes) * (2.0 * inverse), x)
 
 
 @kernel
 def std(x, axes, keepdims, ddof):
-    squares = np.square(centered(x, axes)).sum(axes, keepdims=keepdims)
-    return narrowed(np.sqrt(squares / freedom(x, axes, ddof)), x)
+    squares = xp.square(centered(x, axes)).sum(axes, keepdims=keepdims)
+    return narrowed(xp.sqrt(xp.asarray(squares) / freedom(x, axes, ddof)[0]), x)
 
 
-@kernel
+@formula
 def std_backward(g, x, axes, keepdims, ddof):
     away = centered(x, axes)
-    divisor = freedom(x, axes, ddof)
-    deviation = np.sqrt(np.square(away).sum(axes, keepdims=True) / divisor)
-    scale = np.where(deviation == 0, 0.0, spread(wide(g), x.shape, axes) / deviation)
-    return narrowed(scale * (1.0 / divisor) * away, x)
+    divisor, inverse = freedom(x, axes, ddof)
+    squares = xp.square(away).sum(axes, keepdims=True)
+    flat = squares == 0
+    deviation = xp.sqrt(xp.where(flat, 1.0, squares) / divisor)
+    return narrowed(xp.where(flat, 0.0, spread(wide(g), x.shape, axes) / deviation) * away * inverse, x)
 
 
 @kernel
@@ -159,43 +154,48 @@ def prod_backward(g, x, axes, keepdims):
     order = [*kept, *axes]
     moved = wide(x).transpose(order)
     flat = moved.reshape(*(x.shape[i] for i in kept), count(x.shape, axes))
-    ones = np.ones((*flat.shape[:-1], 1))
-    before = np.concatenate([ones, flat], -1).cumprod(-1)[..., :-1]
-    after = np.concatenate([ones, flat[..., ::-1]], -1).cumprod(-1)[..., :-1][..., ::-1]
-    others = np.where(np.isnan(flat).any(-1, keepdims=True), np.nan, before * after)
-    others = others.reshape(moved.shape).transpose(np.argsort(order))
+    ones = xp.ones((*flat.shape[:-1], 1))
+    before = xp.concatenate([ones, flat], -1).cumprod(-1)[..., :-1]
+    after = xp.concatenate([ones, flat[..., ::-1]], -1).cumprod(-1)[..., :-1][..., ::-1]
+    others = xp.where(xp.isnan(flat).any(-1, keepdims=True), np.nan, before * after)
+    others = others.reshape(moved.shape).transpose(xp.argsort(order))
     return narrowed(spread(wide(g), x.shape, axes) * others, x)
 
 
 def shifted(x, axes):
-    """``x`` in float64 minus its largest element, and that element; an infinite one counts as the largest finite number."""
-    x = wide(x)
-    most = np.finfo(np.float64).max
-    shift = np.clip(x.max(axes, keepdims=True, initial=-np.inf), -most, most)
-    return x - shift, shift
+    """``x``, wide, minus its largest element, and that element; an infinite one counts as the largest finite number."""
+    top = wide(constant(x)).max(axes, keepdims=True, initial=-math.inf)
+    most = float(np.finfo(x.dtype if x.dtype.kind == "f" else np.float64).max)
+    shift = lift(narrowed(xp.clip(top, -most, most), x), x)
+    return wide(x) - shift, shift
 
 
 @kernel
 def logsumexp(x, axes, keepdims):
     below, shift = shifted(x, axes)
-    result = np.log(np.exp(below).sum(axes, keepdims=True)) + shift
+    result = xp.log(xp.exp(below).sum(axes, keepdims=True)) + shift
     return narrowed(result if keepdims else result.squeeze(axes), x)
 
 
-@kernel
+@formula
 def logsumexp_backward(g, x, axes, keepdims):
-    powers = np.exp(shifted(x, axes)[0])
+    powers = xp.exp(shifted(x, axes)[0])
     return narrowed(spread(wide(g), x.shape, axes) * (powers / powers.sum(axes, keepdims=True)), x)
 
 
-@kernel
-def cumsum(x, axis):
+@primitive
+def running_sum(x, axis):
+    """The sums up to each element; float32 adds up in float64 and is rounded once."""
     total = x.cumsum(axis, dtype=accumulator(x))
     return total.astype(x.dtype) if x.dtype in NARROW else total
 
 
 @kernel
+def cumsum(x, axis):
+    return running_sum(x, axis)
+
+
+@formula
 def cumsum_backward(g, shape, axis):
     axis = 0 if axis is None else axis
-    total = np.flip(np.flip(g, axis).cumsum(axis, dtype=accumulator(g)), axis)
-    return total.astype(g.dtype).reshape(shape)
+    return xp.flip(running_sum(xp.flip(g, axis), axis), axis).reshape(shape)

@@ -5,28 +5,36 @@ The rows of float32 are summed in float64.
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
-from ..dispatch import kernel
+from ..dispatch import formula, kernel
+from ..namespace import primitive, wide_dtype, xp
 
 __all__ = ["log_softmax", "log_softmax_backward", "softmax", "softmax_backward"]
 
 
 def row_max(x, axis):
-    return x.max(axis if x.ndim else None, keepdims=True, initial=-np.inf)
+    return x.max(axis if x.ndim else None, keepdims=True, initial=-math.inf)
 
 
+@primitive
 def row_sum(x, axis):
-    return x.sum(axis if x.ndim else None, keepdims=True, dtype=np.float64).astype(x.dtype)
+    return x.sum(axis if x.ndim else None, keepdims=True, dtype=wide_dtype(x)).astype(x.dtype)
 
 
-@kernel
-def softmax(x, axis):
-    e = np.exp(x - row_max(x, axis))
+@primitive
+def probabilities(x, axis):
+    """Softmax."""
+    e = xp.exp(x - row_max(x, axis))
     return e / row_sum(e, axis)
 
 
 @kernel
+def softmax(x, axis):
+    return probabilities(x, axis)
+
+
+@formula
 def softmax_backward(g, y, axis):
     return y * (g - row_sum(g * y, axis))
 
@@ -34,9 +42,9 @@ def softmax_backward(g, y, axis):
 @kernel
 def log_softmax(x, axis):
     shifted = x - row_max(x, axis)
-    return shifted - np.log(row_sum(np.exp(shifted), axis))
+    return shifted - xp.log(row_sum(xp.exp(shifted), axis))
 
 
-@kernel
+@formula
 def log_softmax_backward(g, y, axis):
-    return g - np.exp(y) * row_sum(g, axis)
+    return g - xp.exp(y) * row_sum(g, axis)

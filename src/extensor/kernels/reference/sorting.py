@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dispatch import kernel
+from ..dispatch import formula, kernel
+from ..namespace import constant, primitive, xp
 
 __all__ = [
     "sort", "sort_backward", "argsort", "top_k", "top_k_backward", "argmax", "argmin", "any", "all", "count_nonzero",
 ]  # fmt: skip
 
 
-def descending(x, axis):
-    """The stable order from the largest to the smallest."""
-    return x.shape[axis] - 1 - np.flip(np.flip(x, axis).argsort(axis, kind="stable"), axis)
+def largest(x, k, axis):
+    """The indices of the ``k`` largest elements, the largest first; of equal ones the first comes first."""
+    order = x.shape[axis] - 1 - xp.flip(xp.argsort(xp.flip(x, axis), axis, stable=True), axis)
+    return order[(slice(None),) * axis + (slice(k),)]
 
 
+@primitive
 def placed(g, order, shape, axis):
     """The gradient of taking elements in ``order``: each goes back to where its element came from."""
     grad = np.zeros(shape, g.dtype)
@@ -25,53 +28,53 @@ def placed(g, order, shape, axis):
 
 @kernel
 def sort(x, axis):
-    return np.sort(x, axis, kind="stable")
+    return xp.sort(x, axis, stable=True)
 
 
-@kernel
+@formula
 def sort_backward(g, x, axis):
-    flat = x.reshape(-1) if axis is None else x
-    along = 0 if axis is None else axis
-    return placed(g, flat.argsort(along, kind="stable"), flat.shape, along).reshape(x.shape)
+    elements = constant(x)
+    flat, along = (elements.reshape(-1), 0) if axis is None else (elements, axis)
+    return placed(g, xp.argsort(flat, along, stable=True), flat.shape, along).reshape(x.shape)
 
 
 @kernel
 def argsort(x, axis):
-    return np.argsort(x, axis, kind="stable")
+    return xp.argsort(x, axis, stable=True)
 
 
 @kernel
 def top_k(x, k, axis):
-    order = np.take(descending(x, axis), np.arange(k), axis)
-    return np.take_along_axis(x, order, axis)
+    """(values, indices)."""
+    order = largest(x, k, axis)
+    return xp.take_along_axis(x, order, axis), order
 
 
-@kernel
+@formula
 def top_k_backward(g, x, k, axis):
-    order = np.take(descending(x, axis), np.arange(k), axis)
-    return placed(g, order, x.shape, axis)
+    return placed(g, largest(constant(x), k, axis), x.shape, axis)
 
 
 @kernel
 def argmax(x, axis, keepdims):
-    return np.argmax(x, axis, keepdims=keepdims)
+    return xp.argmax(x, axis, keepdims=keepdims)
 
 
 @kernel
 def argmin(x, axis, keepdims):
-    return np.argmin(x, axis, keepdims=keepdims)
+    return xp.argmin(x, axis, keepdims=keepdims)
 
 
 @kernel
 def any(x, axes, keepdims):
-    return np.any(x, axes, keepdims=keepdims)
+    return xp.any(x, axes, keepdims=keepdims)
 
 
 @kernel
 def all(x, axes, keepdims):
-    return np.all(x, axes, keepdims=keepdims)
+    return xp.all(x, axes, keepdims=keepdims)
 
 
 @kernel
 def count_nonzero(x, axes, keepdims):
-    return np.asarray(np.count_nonzero(x, axes, keepdims=keepdims))
+    return np.asarray(xp.count_nonzero(x, axes, keepdims=keepdims))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from ..dispatch import kernel
+from ..dispatch import formula, kernel
+from ..namespace import narrow, wide, xp
 from . import error_function
 from .holomorphic import holomorphic
 
@@ -17,98 +20,98 @@ __all__ = [
 
 @kernel
 def sin(x):
-    return np.sin(x)
+    return xp.sin(x)
 
 
-@kernel
+@formula
 @holomorphic
 def sin_backward(g, x):
-    return g * np.cos(x)
+    return g * xp.cos(x)
 
 
 @kernel
 def cos(x):
-    return np.cos(x)
+    return xp.cos(x)
 
 
-@kernel
+@formula
 @holomorphic
 def cos_backward(g, x):
-    return -g * np.sin(x)
+    return -g * xp.sin(x)
 
 
 @kernel
 def tan(x):
-    return np.tan(x)
+    return xp.tan(x)
 
 
-@kernel
+@formula
 @holomorphic
 def tan_backward(g, x):
-    return g * (1 + np.square(np.tan(x)))
+    return g * (1 + xp.square(xp.tan(x)))
 
 
 @kernel
 def asin(x):
-    return np.arcsin(x)
+    return xp.arcsin(x)
 
 
-@kernel
+@formula
 @holomorphic
 def asin_backward(g, x):
-    return g / np.sqrt((1 - x) * (1 + x))
+    return g / xp.sqrt((1 - x) * (1 + x))
 
 
 @kernel
 def acos(x):
-    return np.arccos(x)
+    return xp.arccos(x)
 
 
-@kernel
+@formula
 @holomorphic
 def acos_backward(g, x):
-    return -g / np.sqrt((1 - x) * (1 + x))
+    return -g / xp.sqrt((1 - x) * (1 + x))
 
 
 @kernel
 def atan(x):
-    return np.arctan(x)
+    return xp.arctan(x)
 
 
-@kernel
+@formula
 @holomorphic
 def atan_backward(g, x):
-    return g / (1 + np.square(x))
+    return g / (1 + xp.square(x))
 
 
 @kernel
 def sinh(x):
-    return np.sinh(x)
+    return xp.sinh(x)
 
 
-@kernel
+@formula
 @holomorphic
 def sinh_backward(g, x):
-    return g * np.cosh(x)
+    return g * xp.cosh(x)
 
 
 @kernel
 def cosh(x):
-    return np.cosh(x)
+    return xp.cosh(x)
 
 
-@kernel
+@formula
 @holomorphic
 def cosh_backward(g, x):
-    return g * np.sinh(x)
+    return g * xp.sinh(x)
 
 
 @kernel
 def tanh(x):
-    return np.tanh(x)
+    return xp.tanh(x)
 
 
-@kernel
+@formula
 @holomorphic
 def tanh_backward(g, y):
     return g * ((1 - y) * (1 + y))
@@ -116,11 +119,11 @@ def tanh_backward(g, y):
 
 @kernel
 def erf(x):
-    dtype = np.result_type(x, np.float16)  # what NumPy makes of integers in exp and its kind
-    return error_function.erf(x.astype(np.float64)).astype(dtype)
+    return narrow(
+        error_function.erf(wide(x)), x, np.float16
+    )  # integers become what they do in exp and its kind
 
 
-@kernel
+@formula
 def erf_backward(g, x):
-    dtype = np.result_type(g, x)
-    return (g * error_function.gaussian(x.astype(np.float64), 1.0) * (2 / np.sqrt(np.pi))).astype(dtype)
+    return narrow(g * error_function.gaussian(wide(x), 1.0) * (2 / math.sqrt(math.pi)), g, x)
