@@ -137,6 +137,9 @@ def test(rest: list[str]) -> int:
     clean = attempt("lint", [environment.python, "-m", "ruff", "check", "."])
     typed = attempt("types", [environment.python, "-m", "mypy"])
     code = environment.pytest([*workers(), *rest])
+    if not rest:
+        print("the functions once more, each call by its body (EXTENSOR_PLANS=0)")
+        code = environment.pytest([*workers(), "tests/ops"], {"EXTENSOR_PLANS": "0"}) or code
     if not (clean and typed):
         print("the tests are done; lint or types failed, see above")
     return code or int(not (clean and typed))

@@ -94,7 +94,7 @@ def command(
     if as_json:
         click.echo(json.dumps(_as_data(verdicts, dtypes, seed, seconds), indent=2))
     else:
-        _show(verdicts, dtypes, seed, seconds)
+        _show(verdicts, dtypes, seed, seconds, order)
     sys.exit(0 if all(verdict.passed for verdict in verdicts) else 1)
 
 
@@ -172,7 +172,7 @@ def _finite(value: Any) -> Any:
 # For people
 
 
-def _show(verdicts: list[Verdict], dtypes: tuple[str, ...], seed: int, seconds: float) -> None:
+def _show(verdicts: list[Verdict], dtypes: tuple[str, ...], seed: int, seconds: float, order: int) -> None:
     console = Console(highlight=False)
     console.print(_table(verdicts, dtypes))
     failed = [verdict for verdict in verdicts if not verdict.passed]
@@ -180,7 +180,7 @@ def _show(verdicts: list[Verdict], dtypes: tuple[str, ...], seed: int, seconds: 
         console.print()
         _explain(console, verdict)
     console.print()
-    console.print(_summary(verdicts, failed, dtypes, seed, seconds))
+    console.print(_summary(verdicts, failed, dtypes, seed, seconds, order))
 
 
 def _table(verdicts: list[Verdict], dtypes: tuple[str, ...]) -> Table:
@@ -234,7 +234,12 @@ def _explain(console: Console, verdict: Verdict) -> None:
 
 
 def _summary(
-    verdicts: list[Verdict], failed: list[Verdict], dtypes: tuple[str, ...], seed: int, seconds: float
+    verdicts: list[Verdict],
+    failed: list[Verdict],
+    dtypes: tuple[str, ...],
+    seed: int,
+    seconds: float,
+    order: int,
 ) -> Text:
     cases = sum(verdict.cases for verdict in verdicts)
     pairs = "1 pair" if len(verdicts) == 1 else f"{len(verdicts)} pairs"
@@ -242,4 +247,6 @@ def _summary(
     if failed:
         names = ", ".join(verdict.name for verdict in failed)
         return Text.assemble((f"{len(failed)} wrong: {names}\n", "bold red"), (done, "dim"))
+    if order == 1:
+        done += "\nEach call made by the body of its function and repeated by its plan: the same bits."
     return Text.assemble(("Every gradient is right.\n", "bold green"), (done, "dim"))

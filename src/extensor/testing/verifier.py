@@ -18,7 +18,7 @@ import numpy as np
 
 from .. import ops
 from ..dtypes import FLOATING, bfloat16, float16, float32, float64
-from ..graph import Op
+from ..graph import Op, run_bodies
 from ..tensor import ExTensor
 from .calls import Call, floating_arrays, floating_outputs, strided
 from .complex_values import narrowed, real_dtype, widened
@@ -257,6 +257,10 @@ class _Examination:
         for name, array, copy in zip(call.names, arrays, before):
             if array.tobytes() != copy.tobytes():
                 fail(f"{name} was changed by the call; functions must be pure")
+        repeated = _bits(call, grads)
+        with run_bodies():
+            if _bits(call, grads) != repeated:
+                fail("a repeated call gives other bits than the body of its function")
         if len(gradients) != len(call.inputs):
             fail(
                 f"the backward returns {len(gradients)} gradients for {len(call.inputs)} inputs: {call.names}"
@@ -354,6 +358,13 @@ class _Examination:
 
     def _fail(self, dtype: str, case: Case | str, message: str, **details: Any) -> None:
         self.verdict.failures.append(Failure(self.subject.name, dtype, str(case), message, **details))
+
+
+def _bits(call: Call, grads: list[np.ndarray]) -> list[Any]:
+    """What the forward and the backward give, to the last bit."""
+    output = call.forward()
+    found = [*floating_outputs(output), *call.gradients(output, grads)]
+    return [(v.shape, v.dtype, v.numpy().tobytes()) if isinstance(v, ExTensor) else None for v in found]
 
 
 def _misfit(name: str, tensor: ExTensor, gradient: Any) -> str | None:
