@@ -66,6 +66,14 @@ class Description:
         return self.nodes[id(node)]
 
 
+def generators(value: Any) -> list[np.random.Generator]:
+    """The generators among the arguments: every call must find them where they were."""
+    if isinstance(value, np.random.Generator):
+        return [value]
+    values = list(value.values()) if type(value) is dict else value if type(value) in (list, tuple) else []
+    return [generator for v in values for generator in generators(v)]
+
+
 def outcome(function: Callable[..., Any], call: Arguments) -> Any:
     args, kwargs = call
     try:
@@ -139,9 +147,12 @@ def alike(value: Any, rng: random.Random) -> Any:
 
 def difference(function: Any, call: Arguments) -> str | None:
     """What the usual way of a call does otherwise than its body; None if nothing."""
+    states = [(generator, generator.bit_generator.state) for generator in generators(call)]
     with run_bodies():
         expected = outcome(function, call)
     for _ in range(2):
+        for generator, state in states:
+            generator.bit_generator.state = state
         found = outcome(function, call)
         if found != expected:
             return f"gives {found}\n    but its body {expected}"
