@@ -58,22 +58,12 @@ PyObject* call_in_python(PyObject* self, PyObject* const* args, size_t nargsf, P
   return result;
 }
 
-// The body of the first call of a kind runs with its kernel calls listed; what it did becomes the plan of that kind.
-PyObject* decide(Op* op, PyObject* const* args, size_t nargsf, PyObject* kwnames, Key& key) {
-  ++misses;
-  const Py_ssize_t count = PyVectorcall_NARGS(nargsf);
-  PyObject* given[max_leaves];
-  if (count > max_leaves) return call_in_python(reinterpret_cast<PyObject*>(op), args, nargsf, kwnames);
-  // A number that is handed on unread is found again by its identity: a fresh object, unlike any constant of the body.
-  Py_ssize_t place = 0;
-  const Py_ssize_t named = kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames);
-  if (count + named > max_leaves) return call_in_python(reinterpret_cast<PyObject*>(op), args, nargsf, kwnames);
-  for (; place < count + named; ++place) given[place] = args[place];
+// Numbers that are handed on unread are found again by their identity: fresh objects, unlike any constant of the body.
+void freshen_numbers(const Op* op, PyObject** given, Py_ssize_t count, Key& key) {
   for (int i = 0; i < key.leaf_count; ++i) {
     if (!PyFloat_CheckExact(key.leaves[i])) continue;
-    PyObject* fresh = PyFloat_FromDouble(PyFloat_AS_DOUBLE(key.leaves[i]));
-    if (fresh == nullptr) return nullptr;
-    for (place = 0; place < count; ++place) {
+    PyObject* fresh = owned(PyFloat_FromDouble(PyFloat_AS_DOUBLE(key.leaves[i]))).release();
+    for (Py_ssize_t place = 0; place < count; ++place) {
       if (given[place] != key.leaves[i] || !(op->numbers >> place & 1)) continue;
       given[place] = fresh;
       break;
@@ -81,27 +71,28 @@ PyObject* decide(Op* op, PyObject* const* args, size_t nargsf, PyObject* kwnames
     Py_SETREF(key.values[i], fresh);
     key.leaves[i] = fresh;
   }
-  PyObject* calls = PyList_New(0);
-  if (calls == nullptr) return nullptr;
+}
+
+// The body of the first call of a kind runs with its kernel calls listed; what it did becomes the plan of that kind.
+PyObject* decide(Op* op, PyObject* const* args, size_t nargsf, PyObject* kwnames, Key& key) {
+  ++misses;
+  const Py_ssize_t count = PyVectorcall_NARGS(nargsf), named = kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames);
+  std::vector<PyObject*> given(args, args + count + named);
+  freshen_numbers(op, given.data(), count, key);
+  const Ref calls = owned(PyList_New(0));
   state.trace = calls;
   state.values_read = false;
-  PyObject* result = call_in_python(reinterpret_cast<PyObject*>(op), given, nargsf, kwnames);
+  PyObject* made = call_in_python(reinterpret_cast<PyObject*>(op), given.data(), nargsf, kwnames);
   const bool read = state.values_read;
   state.trace = nullptr;
-  if (result != nullptr) {
-    PyObject* leaves = PyTuple_New(key.leaf_count);
-    for (int i = 0; leaves != nullptr && i < key.leaf_count; ++i) PyTuple_SET_ITEM(leaves, i, Py_NewRef(key.leaves[i]));
-    PyObject* description = leaves == nullptr ? nullptr
-                            : read            ? Py_NewRef(Py_None)
-                                              : PyObject_CallFunctionObjArgs(make_plan, leaves, calls, result, nullptr);
-    Plan* plan = description == nullptr ? nullptr : Plan::make(key, op, description);
-    Py_XDECREF(leaves);
-    Py_XDECREF(description);
-    if (plan == nullptr) Py_CLEAR(result);
-    else keep(plan, key);
-  }
-  Py_DECREF(calls);
-  return result;
+  Ref result = owned(made);
+  const Ref leaves = owned(PyTuple_New(key.leaf_count));
+  for (int i = 0; i < key.leaf_count; ++i) PyTuple_SET_ITEM(leaves.get(), i, Py_NewRef(key.leaves[i]));
+  const Ref description = read ? shared(Py_None) : owned(PyObject_CallFunctionObjArgs(make_plan, leaves.get(), calls.get(), result.get(), nullptr));
+  Plan* plan = Plan::make(key, op, description);
+  if (plan == nullptr) throw PythonError();
+  keep(plan, key);
+  return result.release();
 }
 
 PyObject* call_op(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
