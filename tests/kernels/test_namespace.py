@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 import extensor as et
-from extensor import ops
-from extensor.kernels import KERNELS
+from extensor.kernels import KERNELS, namespace
 from extensor.kernels.dispatch import Kernel
 from extensor.testing.calls import Call, floating_arrays, floating_outputs
 from extensor.testing.registry import Draw
-from extensor.testing.samples import PAIRS
+from extensor.testing.verifier import library_subjects
 
 FAMILY = ("activation", "arithmetic", "elementwise", "exponential", "trigonometric", "softmax", "selection",
           "loss_regression", "loss_classification", "loss_metric")  # fmt: skip
@@ -41,9 +40,13 @@ def collected(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[tuple[Any, ...]
     on_arrays = Kernel.on_arrays
     monkeypatch.setattr(Kernel, "on_arrays", watch)
     with et.graph.run_bodies():
-        for name, pair in PAIRS.items():
-            for case in list(pair.cases(Draw([1])))[:4]:
-                call = Call(getattr(ops, name), case, [a.astype(np.float32) for a in floating_arrays(case)])
+        for subject in library_subjects():
+            for case in list(subject.pair.cases(Draw([1])))[:4]:
+                arrays = [
+                    a.astype(np.complex64 if a.dtype.kind == "c" else np.float32)
+                    for a in floating_arrays(case)
+                ]
+                call = Call(subject.op, case, arrays)
                 output = call.forward()
                 call.gradients(output, [np.ones(y.shape) for y in floating_outputs(output)])
     monkeypatch.undo()
@@ -95,4 +98,23 @@ def test_most_references_run_on_jax(monkeypatch: pytest.MonkeyPatch) -> None:
         except Exception as error:
             unable[name] = f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
     print(f"{len(calls) - len(unable)} of {len(calls)} references run on JAX; not: {sorted(unable)}")
-    assert len(calls) - len(unable) >= 120
+    assert len(calls) - len(unable) >= 174
+
+
+def test_tensors_have_every_primitive() -> None:
+    provided = vars(namespace.namespace_of(et.ones(1)))
+    assert namespace.PRIMITIVES
+    assert not namespace.PRIMITIVES - set(provided)
+
+
+@pytest.mark.parametrize("dtype", [et.float16, et.float32, et.float64])
+def test_a_recorded_gradient_is_that_of_the_kernel(dtype: Any) -> None:
+    x = et.tensor([-2.0, -0.5, 0.0, 0.5, 3.0], dtype)
+    g = et.tensor([1.0, -2.0, 0.5, 3.0, 0.25], dtype)
+    for name in ("relu", "elu", "gelu", "silu", "mish", "hard_swish", "square", "atan", "erf", "sinh"):
+        backward = getattr(et, f"{name}_backward")
+        recorded = backward(g, et.tensor(x.numpy(), dtype, requires_grad=True))
+        assert recorded.dtype == dtype
+        plain = backward(g, x).numpy().astype(np.float64)
+        limit = {"float16": 2e-3, "float32": 1e-6, "float64": 1e-12}[np.dtype(dtype).name]
+        np.testing.assert_allclose(recorded.numpy().astype(np.float64), plain, rtol=limit, atol=limit)

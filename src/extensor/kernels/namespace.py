@@ -70,12 +70,10 @@ class _Namespace:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         in_numpy = getattr(np, name)
 
-        @functools.wraps(in_numpy)
         def function(*args: Any, **options: Any) -> Any:
-            for value in args:
-                if type(value) not in _NUMPY:
-                    return getattr(namespace_of(*args), name)(*args, **options)
-            return in_numpy(*args, **options)
+            if _NUMPY.issuperset(map(type, args)):
+                return in_numpy(*args, **options) if options else in_numpy(*args)
+            return getattr(namespace_of(*args), name)(*args, **options)
 
         setattr(self, name, function)  # the next time it is an attribute like any other
         return function

@@ -106,6 +106,7 @@ provide_for_tensors(
         tan=trigonometric.tan,
         where=where,
         # primitives
+        below=lambda x: where(x > 0, 0.0, x),  # at 0 the minimum would share its gradient
         centered=lambda x, axes: x - mean(x, axes, keepdims=True),
         direction=_direction,
         gaussian=lambda t, half: exponential.exp(elementwise.square(t) * -half),

@@ -31,9 +31,10 @@ def relu_backward(g, x):
     return passed(g, x, x > 0)
 
 
+@primitive
 def below(x):
     """``x`` where it is not positive, else 0: the argument of a branch that is taken there only."""
-    return xp.where(x > 0, 0.0, x)
+    return xp.minimum(x, 0)
 
 
 @kernel
@@ -209,7 +210,7 @@ def hard_swish(x):
 @formula
 def hard_swish_backward(g, x):
     bent = (x > -3) & (x < 3)
-    return xp.where(x >= 3, g, passed(g * xp.where(bent, x / 3 + 0.5, 0.0), x, bent))
+    return xp.where(x >= 3, g, passed(g * (xp.clip(x, -3, 3) / 3 + 0.5), x, bent))
 
 
 @kernel
