@@ -15,30 +15,7 @@ namespace {
 
 constexpr size_t pooled_bytes = 64 << 10;
 
-int bfloat16_number = -1;
 PyArray_Descr* descriptors[static_cast<int>(DType::other)];
-
-DType dtype_of_number(int number) {
-  switch (number) {
-    case NPY_FLOAT: return DType::float32;
-    case NPY_DOUBLE: return DType::float64;
-    case NPY_HALF: return DType::float16;
-    case NPY_BOOL: return DType::boolean;
-    case NPY_INT8: return DType::int8;
-    case NPY_INT16: return DType::int16;
-    case NPY_INT32: return DType::int32;
-    case NPY_INT64: return DType::int64;
-    case NPY_UINT8: return DType::uint8;
-    case NPY_UINT16: return DType::uint16;
-    case NPY_UINT32: return DType::uint32;
-    case NPY_UINT64: return DType::uint64;
-    default: break;
-  }
-  // long and long long are two NumPy types of one size.
-  if (number == NPY_LONGLONG) return DType::int64;
-  if (number == NPY_ULONGLONG) return DType::uint64;
-  return number == bfloat16_number ? DType::bfloat16 : DType::other;
-}
 
 // Owns one buffer of the pool; the base object of the array that uses it.
 struct BufferObject {
@@ -101,6 +78,8 @@ PyArrayObject* new_pooled_array(PyArray_Descr* descriptor, size_t bytes, int ndi
 
 }  // namespace
 
+DTypeNumbers dtype_numbers;
+
 void import_numpy() {
   if (_import_array() < 0) throw PythonError();
   buffer_type = make_buffer_type();
@@ -109,17 +88,22 @@ void import_numpy() {
       {DType::boolean, NPY_BOOL},   {DType::int8, NPY_INT8},      {DType::int16, NPY_INT16},   {DType::int32, NPY_INT32},
       {DType::int64, NPY_INT64},    {DType::uint8, NPY_UINT8},    {DType::uint16, NPY_UINT16}, {DType::uint32, NPY_UINT32},
       {DType::uint64, NPY_UINT64},  {DType::float16, NPY_HALF},   {DType::float32, NPY_FLOAT}, {DType::float64, NPY_DOUBLE}};
-  for (auto [dtype, number] : known) descriptors[static_cast<int>(dtype)] = PyArray_DescrFromType(number);
+  for (DType& dtype : dtype_numbers.builtin) dtype = DType::other;
+  // long and long long are two NumPy types of one size.
+  dtype_numbers.builtin[NPY_LONGLONG] = DType::int64;
+  dtype_numbers.builtin[NPY_ULONGLONG] = DType::uint64;
+  for (auto [dtype, number] : known) {
+    descriptors[static_cast<int>(dtype)] = PyArray_DescrFromType(number);
+    dtype_numbers.builtin[number] = dtype;
+  }
 
   const Ref<> module = owned(PyImport_ImportModule("ml_dtypes"));
   const Ref<> type = owned(PyObject_GetAttrString(module, "bfloat16"));
   PyArray_Descr* descriptor = nullptr;
   if (PyArray_DescrConverter(type, &descriptor) != NPY_SUCCEED) throw PythonError();
-  bfloat16_number = descriptor->type_num;
+  dtype_numbers.bfloat16 = descriptor->type_num;
   descriptors[static_cast<int>(DType::bfloat16)] = descriptor;
 }
-
-DType dtype_of(PyArrayObject* array) { return dtype_of_number(PyArray_TYPE(array)); }
 
 DType dtype_of(PyArray_Descr* descriptor) { return PyArray_ISNBO(descriptor->byteorder) ? dtype_of_number(descriptor->type_num) : DType::other; }
 

@@ -21,8 +21,20 @@ using Array = Ref<PyArrayObject>;
 // Called once when the module is imported.
 void import_numpy();
 
+// Our dtypes by NumPy's numbers; bfloat16 has one of its own that is not known before the import.
+struct DTypeNumbers {
+  DType builtin[NPY_NTYPES_LEGACY];
+  int bfloat16 = -1;
+};
+extern DTypeNumbers dtype_numbers;
+
+inline DType dtype_of_number(int number) {
+  if (number >= 0 && number < NPY_NTYPES_LEGACY) return dtype_numbers.builtin[number];
+  return number == dtype_numbers.bfloat16 ? DType::bfloat16 : DType::other;
+}
+
 // The dtype of an array in native byte order, DType::other for what no kernel takes.
-DType dtype_of(PyArrayObject* array);
+inline DType dtype_of(PyArrayObject* array) { return dtype_of_number(PyArray_TYPE(array)); }
 DType dtype_of(PyArray_Descr* descriptor);
 
 // A borrowed descriptor for one of our dtypes.

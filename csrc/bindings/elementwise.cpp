@@ -69,7 +69,8 @@ class ElementwiseCall {
   bool lies_like_first(PyArrayObject* array) {
     const int ndim = PyArray_NDIM(first_);
     if (PyArray_NDIM(array) != ndim) return false;
-    if (array != first_ && !PyArray_CompareLists(PyArray_DIMS(array), PyArray_DIMS(first_), ndim)) return false;
+    for (int axis = 0; axis < ndim; ++axis)
+      if (PyArray_DIM(array, axis) != PyArray_DIM(first_, axis)) return false;
     if (PyArray_IS_C_CONTIGUOUS(array)) return PyArray_IS_C_CONTIGUOUS(first_);
     if (PyArray_ITEMSIZE(array) != PyArray_ITEMSIZE(first_)) return false;
     if (array != first_) return PyArray_CompareLists(PyArray_STRIDES(array), PyArray_STRIDES(first_), ndim) != 0;

@@ -361,6 +361,9 @@ const ElementwiseKernel* find_elementwise(const char* name) {
   return found == by_name.end() ? nullptr : found->second;
 }
 
+// So few elements are never shared between threads, whatever the function.
+constexpr int64_t one_chunk = 256;
+
 void run_elementwise_contiguous(const ElementwiseKernel& kernel, DType dtype, int64_t n, const void* const* in,
                                 const bool* is_scalar, void* const* out, const double* scalars, unsigned wide) {
   const Call call{kernel, dtype, scalars, wide};
@@ -370,6 +373,7 @@ void run_elementwise_contiguous(const ElementwiseKernel& kernel, DType dtype, in
     whole.steps[i] = is_scalar[i] ? 0 : 1;
   }
   for (int i = 0; i < kernel.outputs; ++i) whole.out[i] = static_cast<char*>(out[i]);
+  if (n <= one_chunk) return run_direct(call, n, whole);  // a small call is mostly what surrounds it
   const Chunks chunks = plan_chunks(n, call.cost_ns());
   parallel_chunks(n, chunks, [&](int64_t begin, int64_t end) {
     run_direct(call, end - begin, advanced(call, whole, begin));
