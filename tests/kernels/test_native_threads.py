@@ -212,8 +212,15 @@ def test_signals_are_left_to_the_threads_of_python() -> None:
     code = """
 import signal
 workers = run()
-masks = [int(line.split()[1], 16) for worker in workers for line in open(f"/proc/self/task/{worker}/status") if line.startswith("SigBlk")]
-print(len(masks), all(mask >> (signal.SIGINT - 1) & 1 and not mask >> (signal.SIGSEGV - 1) & 1 for mask in masks))
+
+def settled():
+    masks = [int(line.split()[1], 16) for worker in workers for line in open(f"/proc/self/task/{worker}/status") if line.startswith("SigBlk")]
+    return len(masks) == len(workers) and all(mask >> (signal.SIGINT - 1) & 1 and not mask >> (signal.SIGSEGV - 1) & 1 for mask in masks)
+
+end = time.monotonic() + 10  # the C library blocks every signal while a thread starts
+while not settled() and time.monotonic() < end:
+    time.sleep(0.01)
+print(len(workers), settled())
 print(signal.pthread_sigmask(signal.SIG_BLOCK, []) == set())
 """
     assert _python(WORKERS.replace("{threads}", "2") + code).split() == ["1", "True", "True"]
