@@ -23,7 +23,7 @@ from ..tensor import ExTensor, Shape, TensorOrShape, asarray
 from ._pairs import BOTH, Needs
 from .broadcasting import sum_to_shape
 from .casting import cast_like
-from .creation import zeros
+from .creation import allocate, zeros
 from .selection import where
 from .shape import reshape
 
@@ -348,7 +348,8 @@ def take_backward(grad_output: ExTensor, x: TensorOrShape, indices: Any, axis: i
     shape, place = _taken_from("take_backward", full, axis)
     found = _indices("take_backward", indices, place, shape[place])
     grad = as_grad("take_backward", grad_output, (*shape[:place], *found.shape, *shape[place + 1 :]))
-    return cast_like(kernels.reshape(kernels.take_backward(grad, shape, found, place), full), x)
+    made = allocate("take_backward", kernels.take_backward, grad, shape, found, place)
+    return cast_like(kernels.reshape(made, full), x)
 
 
 def _along(function: str, shape: Shape, indices: Any, axis: Any) -> tuple[Shape, int, ExTensor, Shape]:
@@ -411,4 +412,5 @@ def take_along_axis_backward(
     full = shape_of("take_along_axis_backward", "x", x)
     shape, place, found, result = _along("take_along_axis_backward", full, indices, axis)
     grad = as_grad("take_along_axis_backward", grad_output, result)
-    return cast_like(kernels.reshape(kernels.take_along_axis_backward(grad, shape, found, place), full), x)
+    made = allocate("take_along_axis_backward", kernels.take_along_axis_backward, grad, shape, found, place)
+    return cast_like(kernels.reshape(made, full), x)
