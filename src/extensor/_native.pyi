@@ -62,7 +62,7 @@ class OpBase:
     fn: Callable[..., Any]
     planned: bool
     is_backward: bool
-    native_backward: Callable[..., Any]
+    native_backward: Callable[..., Any] | None
     takes_needs: bool
     numbers: int
     def outcome(self, *args: Any, **kwargs: Any) -> Any: ...

@@ -163,3 +163,28 @@ def test_nothing_is_kept() -> None:
     del y, z
     gc.collect()
     assert [ghost() for ghost in ghosts] == [None, None]
+
+
+def test_what_is_no_gradient_is_refused() -> None:
+    x = et.tensor([1.0, 2.0], requires_grad=True)
+    body = et.relu_backward.fn
+    for wrong, error in ((1.0, TypeError), ((et.ones(2), et.ones(2)), ValueError)):
+        et.relu_backward.fn = lambda grad_output, x, wrong=wrong: wrong
+        try:
+            with pytest.raises(error, match="gradient"):
+                (et.relu(x) + et.relu(x)).sum().backward()
+        finally:
+            et.relu_backward.fn = body
+
+
+def test_no_targets_and_a_target_twice() -> None:
+    def found(targets: Callable[[Any], list[Any]]) -> list[Any]:
+        x = et.tensor([1.0], dtype=et.float16, requires_grad=True)
+        y = x + x
+        grads = engine.backpropagate([y], [et.ones(1, dtype=et.float16)], targets(x))
+        return [y._node.saved, *((g.dtype, g.tolist()) for g in grads)]
+
+    for targets in (lambda x: [], lambda x: [x, x]):
+        with readable():
+            expected = found(targets)
+        assert found(targets) == expected

@@ -1,7 +1,7 @@
 """What you read is what runs: every call gives what the body of its function gives, whatever was called before.
 
 Each op is driven with good and garbage arguments (numbers, wrong shapes, ``()`` and extra leading axes upstream, mixed dtypes,
-odd options). A call is made by the body alone and then three times by the usual way: deciding anew or not, repeating a plan,
+odd options). A call is made by the body alone and then three times by the usual way: by its body, making a plan, repeating it;
 and repeating it with other elements, another layout or other numbers in the same kind of call. The outcomes must be the same:
 bits, shapes, dtypes, what is recorded, and the type and text of exceptions.
 
@@ -150,7 +150,7 @@ def difference(function: Any, call: Arguments) -> str | None:
     states = [(generator, generator.bit_generator.state) for generator in generators(call)]
     with run_bodies():
         expected = outcome(function, call)
-    for _ in range(2):
+    for _ in range(3):  # the body, the making of a plan, its repetition
         for generator, state in states:
             generator.bit_generator.state = state
         found = outcome(function, call)

@@ -17,7 +17,10 @@ class Key {
   Key(const Key&) = delete;
   Key& operator=(const Key&) = delete;
   ~Key() {
-    for (int i = 0; i < leaf_count; ++i) Py_DECREF(values[i]);
+    for (int i = 0; i < leaf_count; ++i) {
+      Py_DECREF(leaves[i]);
+      Py_DECREF(values[i]);
+    }
   }
 
   // False if the call has an argument whose value no key can hold: an array, a generator, a very long list.
@@ -44,8 +47,8 @@ class Key {
     return true;
   }
 
-  // Tensors and numbers that are handed to kernels, in order, and what kernels get of them. The latter are owned: while a
-  // kernel runs without the interpreter lock, another thread may give a parameter a new array.
+  // Tensors and numbers that are handed to kernels, in order, and what kernels get of them. Both are owned: while a kernel runs
+  // without the interpreter lock, another thread may give a parameter a new array, or empty the list that a tensor came in.
   PyObject* leaves[max_leaves];
   PyObject* values[max_leaves];
   int leaf_count = 0;
@@ -68,7 +71,7 @@ class Key {
 
   bool add_leaf(PyObject* leaf, PyObject* value) {
     if (leaf_count == max_leaves) return false;
-    leaves[leaf_count] = leaf;
+    leaves[leaf_count] = Py_NewRef(leaf);
     values[leaf_count++] = Py_NewRef(value);
     return true;
   }
@@ -76,12 +79,12 @@ class Key {
   bool add_tensor(PyObject* value) {
     auto* self = reinterpret_cast<Tensor*>(value);
     auto* array = reinterpret_cast<PyArrayObject*>(self->array);
+    requires_grad |= self->requires_grad != 0;
     for (int i = 0; i < leaf_count; ++i) {
       if (values[i] != self->array) continue;
       const uint64_t tag = leaves[i] == value ? same_tensor : same_array;
       return push(tag | uint64_t(i) << 8 | uint64_t(self->requires_grad != 0) << 16) && (leaves[i] == value || add_leaf(value, self->array));
     }
-    requires_grad |= self->requires_grad != 0;
     const int ndim = PyArray_NDIM(array);
     const npy_intp* shape = PyArray_DIMS(array);
     if (word_count + 1 + ndim > max_words || !add_leaf(value, self->array)) return false;
@@ -114,7 +117,7 @@ class Key {
   }
 
   bool add(PyObject* value, int depth) {
-    if (is_tensor(value)) return add_tensor(value);
+    if (is_tensor(value)) return has_our_class(value) && add_tensor(value);
     if (value == Py_None) return push(none);
     if (value == Py_True) return push(yes);
     if (value == Py_False) return push(no);
@@ -135,7 +138,8 @@ class Key {
     if (type == &PyTuple_Type) return add_items(reinterpret_cast<PyTupleObject*>(value)->ob_item, PyTuple_GET_SIZE(value), tuple, depth);
     if (type == &PyList_Type) return add_items(reinterpret_cast<PyListObject*>(value)->ob_item, PyList_GET_SIZE(value), list, depth);
     if (type == &PySlice_Type) return add_items(&reinterpret_cast<PySliceObject*>(value)->start, 3, slice, depth);
-    if (PyArray_DescrCheck(value) || PyType_Check(value)) {
+    // A class made in Python may change.
+    if (PyArray_DescrCheck(value) || (PyType_Check(value) && !(reinterpret_cast<PyTypeObject*>(value)->tp_flags & Py_TPFLAGS_HEAPTYPE))) {
       if (held_count == max_held) return false;
       held[held_count++] = value;
       return push(object) && push(reinterpret_cast<uint64_t>(value));

@@ -48,8 +48,8 @@ int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
 // The array stays until the end: a tensor without one is never seen.
 int tensor_clear(PyObject* object) {
   auto* self = reinterpret_cast<Tensor*>(object);
-  Py_CLEAR(self->grad);
-  Py_CLEAR(self->node);
+  Py_XSETREF(self->grad, Py_NewRef(Py_None));
+  Py_XSETREF(self->node, Py_NewRef(Py_None));
   return 0;
 }
 
@@ -93,7 +93,21 @@ PyObject* get_dtype(PyObject* self, void*) { return Py_NewRef(reinterpret_cast<P
 PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(PyArray_NDIM(array_of(self))); }
 PyObject* get_size(PyObject* self, void*) { return PyLong_FromSsize_t(PyArray_SIZE(array_of(self))); }
 
+// A field that is always there: it can be set, and not deleted.
+template <PyObject* Tensor::*field>
+PyObject* get_field(PyObject* self, void*) {
+  return Py_NewRef(as_tensor(self)->*field);
+}
+
+template <PyObject* Tensor::*field>
+int set_field(PyObject* self, PyObject* value, void*) {
+  Py_SETREF(as_tensor(self)->*field, Py_NewRef(value != nullptr ? value : Py_None));
+  return 0;
+}
+
 PyGetSetDef tensor_properties[] = {
+    {"_grad", get_field<&Tensor::grad>, set_field<&Tensor::grad>, nullptr, nullptr},
+    {"_node", get_field<&Tensor::node>, set_field<&Tensor::node>, nullptr, nullptr},
     {"_array", get_array, set_array, nullptr, nullptr},
     {"_data", get_data, nullptr, "The array, for kernels and plans: bodies must not look at it.", nullptr},
     {"shape", get_shape, nullptr, "The lengths of the axes.", nullptr},
@@ -103,8 +117,6 @@ PyGetSetDef tensor_properties[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyMemberDef tensor_members[] = {
-    {"_grad", T_OBJECT, offsetof(Tensor, grad), 0, nullptr},
-    {"_node", T_OBJECT, offsetof(Tensor, node), 0, nullptr},
     {"_requires_grad", T_BOOL, offsetof(Tensor, requires_grad), 0, nullptr},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(Tensor, weakrefs), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
@@ -118,6 +130,8 @@ void tensor_dealloc(PyObject* object) {
   if (as_tensor(object)->weakrefs != nullptr) PyObject_ClearWeakRefs(object);
   tensor_clear(object);
   Py_CLEAR(as_tensor(object)->array);
+  Py_CLEAR(as_tensor(object)->grad);
+  Py_CLEAR(as_tensor(object)->node);
   if (type == tensor_type && spare_count < max_spare) spare[spare_count++] = object;
   else type->tp_free(object);
   Py_DECREF(type);
@@ -243,6 +257,24 @@ PyType_Spec tensor_spec = {"extensor._native.TensorBase", sizeof(Tensor), 0,
 
 PyType_Spec node_spec = {"extensor._native.NodeBase", sizeof(Node), 0,
                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, node_slots};
+
+bool has_our_class(PyObject* tensor) {
+  constexpr int most = 8;
+  static PyTypeObject* known[most];
+  static int count = 0;
+  PyTypeObject* type = Py_TYPE(tensor);
+  if (type == tensor_type) return true;
+  for (int i = 0; i < count; ++i)
+    if (known[i] == type) return true;
+  PyObject* module = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__module__");
+  if (module == nullptr) PyErr_Clear();
+  PyObject* prefix = PyUnicode_FromString("extensor.");
+  const bool ours = module != nullptr && prefix != nullptr && PyUnicode_Check(module) && PyUnicode_Tailmatch(module, prefix, 0, PY_SSIZE_T_MAX, -1) == 1;
+  Py_XDECREF(module);
+  Py_XDECREF(prefix);
+  if (ours && count < most) known[count++] = reinterpret_cast<PyTypeObject*>(Py_NewRef(reinterpret_cast<PyObject*>(type)));
+  return ours;
+}
 
 PyObject* make_tensor(PyObject* array, bool requires_grad, PyObject* node) {
   const bool reused = spare_count > 0;

@@ -36,6 +36,7 @@ struct Op {
   PyObject* dict;
   PyObject* weakrefs;
   PyObject* fn;              // the readable body
+  PyObject *own_fn, *own_code, *own_defaults, *own_keyword_defaults;  // as it was defined; while it is edited, it runs each time
   PyObject* backward;        // called with what a node saved, it returns a gradient for each edge; nullptr: Python asks the rule
   char takes_needs;          // whether it is told which gradients are wanted
   char planned;              // whether its decisions may be repeated
@@ -71,6 +72,9 @@ inline bool is_tensor(PyObject* object) {
 // How the objects of these classes and of Python classes without fields of their own go.
 void tensor_dealloc(PyObject* object);
 void node_dealloc(PyObject* object);
+
+// Whether a tensor is of a class of this package: what a user's subclass overrides, no key can tell.
+bool has_our_class(PyObject* tensor);
 
 // A tensor of an array and a node (or nullptr), which it takes over.
 PyObject* make_tensor(PyObject* array, bool requires_grad, PyObject* node);

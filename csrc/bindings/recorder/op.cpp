@@ -19,17 +19,26 @@ bool enabled = true;
 PyObject* make_plan = nullptr;  // graph.plans.make_plan
 PyObject* name_call = nullptr;
 
-Plan* find(const Op* op, const Key& key) {
-  for (Plan*& plan : table[key.hash % set_count]) {
+// Kinds of calls that were met once. A plan is made at the second meeting: a shape that comes only once is not worth it.
+constexpr int seen_count = 1 << 14;
+uint64_t seen[seen_count];
+
+bool is_known(const Key& key) { return std::exchange(seen[key.hash % seen_count], key.hash) == key.hash; }
+
+Plan* find(const Key& key) {
+  for (Plan* plan : table[key.hash % set_count]) {
     if (plan == nullptr || !plan->fits(key)) continue;
-    if (plan->is_of(op)) {
-      plan->last_used = ++clock;
-      return plan;
-    }
-    plan->release();
-    plan = nullptr;
+    plan->last_used = ++clock;
+    return plan;
   }
   return nullptr;
+}
+
+// Whether an op may have plans, and its body is as it was defined.
+bool has_plans(const Op* op) {
+  if (!op->planned || op->fn != op->own_fn) return false;
+  const auto* body = reinterpret_cast<PyFunctionObject*>(op->fn);
+  return body->func_code == op->own_code && body->func_defaults == op->own_defaults && body->func_kwdefaults == op->own_keyword_defaults;
 }
 
 void keep(Plan* made, const Key& key) {
@@ -68,8 +77,8 @@ void freshen_numbers(const Op* op, PyObject** given, Py_ssize_t count, Key& key)
       given[place] = fresh;
       break;
     }
+    Py_SETREF(key.leaves[i], Py_NewRef(fresh));
     Py_SETREF(key.values[i], fresh);
-    key.leaves[i] = fresh;
   }
 }
 
@@ -89,7 +98,7 @@ PyObject* decide(Op* op, PyObject* const* args, size_t nargsf, PyObject* kwnames
   const Ref leaves = owned(PyTuple_New(key.leaf_count));
   for (int i = 0; i < key.leaf_count; ++i) PyTuple_SET_ITEM(leaves.get(), i, Py_NewRef(key.leaves[i]));
   const Ref description = read ? shared(Py_None) : owned(PyObject_CallFunctionObjArgs(make_plan, leaves.get(), calls.get(), result.get(), nullptr));
-  Plan* plan = Plan::make(key, op, description);
+  Plan* plan = Plan::make(key, description);
   if (plan == nullptr) throw PythonError();
   keep(plan, key);
   return result.release();
@@ -100,17 +109,18 @@ PyObject* call_op(PyObject* self, PyObject* const* args, size_t nargsf, PyObject
   Key key;
   const ThreadState& now = state;
   const bool records = now.records();
-  if (!enabled || now.observer != nullptr || now.trace != nullptr || !op->planned ||
+  if (!enabled || now.observer != nullptr || now.trace != nullptr || !has_plans(op) ||
       !key.read(op, args, PyVectorcall_NARGS(nargsf), kwnames, uint64_t(now.mode) << 1 | records) || (op->is_backward && records && key.requires_grad))
     return call_in_python(self, args, nargsf, kwnames);
-  Plan* plan = find(op, key);
-  if (plan == nullptr) return decide(op, args, nargsf, kwnames, key);
-  if (plan->runs_body()) return call_in_python(self, args, nargsf, kwnames);
+  Plan* plan = find(key);
+  if (plan == nullptr && is_known(key)) return decide(op, args, nargsf, kwnames, key);
+  if (plan == nullptr) ++misses;
+  if (plan == nullptr || plan->runs_body()) return call_in_python(self, args, nargsf, kwnames);
   ++hits;
   plan->acquire();
   PyObject* result = plan->run(op, key);
   plan->release();
-  if (result != nullptr || (PyErr_Occurred() && (PyErr_ExceptionMatches(PyExc_MemoryError) || !PyErr_ExceptionMatches(PyExc_Exception)))) return result;
+  if (result != nullptr || (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))) return result;
   PyErr_Clear();  // what is wrong with the arguments, the body knows how to say
   return call_in_python(self, args, nargsf, kwnames);
 }
@@ -124,7 +134,7 @@ PyObject* op_outcome(PyObject* self, PyObject* const* args, Py_ssize_t count, Py
   auto* op = reinterpret_cast<Op*>(self);
   Key key;
   Plan* plan = nullptr;
-  if (enabled && op->planned && key.read(op, args, count, kwnames, uint64_t(state.mode) << 1)) plan = find(op, key);
+  if (enabled && has_plans(op) && key.read(op, args, count, kwnames, uint64_t(state.mode) << 1)) plan = find(key);
   if (plan == nullptr || plan->runs_body()) Py_RETURN_NONE;
   plan->acquire();
   PyObject* found = plan->outcome(key);
@@ -148,6 +158,10 @@ int op_traverse(PyObject* object, visitproc visit, void* arg) {
   Py_VISIT(self->dict);
   Py_VISIT(self->fn);
   Py_VISIT(self->backward);
+  Py_VISIT(self->own_fn);
+  Py_VISIT(self->own_code);
+  Py_VISIT(self->own_defaults);
+  Py_VISIT(self->own_keyword_defaults);
   return 0;
 }
 
@@ -157,6 +171,10 @@ int op_clear(PyObject* object) {
   Py_CLEAR(self->dict);
   Py_CLEAR(self->fn);
   Py_CLEAR(self->backward);
+  Py_CLEAR(self->own_fn);
+  Py_CLEAR(self->own_code);
+  Py_CLEAR(self->own_defaults);
+  Py_CLEAR(self->own_keyword_defaults);
   return 0;
 }
 
@@ -182,8 +200,14 @@ int set_fn(PyObject* self, PyObject* value, void*) {
     PyErr_SetString(PyExc_TypeError, "[op] fn must be a function");
     return -1;
   }
-  op->planned = op->planned && PyFunction_Check(value);
   Py_SETREF(op->fn, Py_NewRef(value));
+  if (op->own_fn == nullptr && PyFunction_Check(value)) {
+    const auto* body = reinterpret_cast<PyFunctionObject*>(value);
+    op->own_fn = Py_NewRef(value);
+    op->own_code = Py_NewRef(body->func_code);
+    op->own_defaults = Py_XNewRef(body->func_defaults);
+    op->own_keyword_defaults = Py_XNewRef(body->func_kwdefaults);
+  }
   return 0;
 }
 
@@ -193,7 +217,7 @@ int set_planned(PyObject* self, PyObject* value, void*) {
   auto* op = reinterpret_cast<Op*>(self);
   const int wanted = value == nullptr ? 0 : PyObject_IsTrue(value);
   if (wanted < 0) return -1;
-  op->planned = wanted && PyFunction_Check(op->fn);
+  op->planned = wanted && op->own_fn != nullptr;
   return 0;
 }
 
@@ -242,6 +266,7 @@ PyObject* clear_plans(PyObject*, PyObject*) {
   for (auto& set : table)
     for (Plan*& plan : set)
       if (plan != nullptr) std::exchange(plan, nullptr)->release();
+  std::memset(seen, 0, sizeof seen);
   hits = misses = 0;
   Py_RETURN_NONE;
 }

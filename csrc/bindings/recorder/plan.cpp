@@ -8,8 +8,6 @@ constexpr int max_values = 160, max_arguments = 80;
 
 namespace {
 
-PyFunctionObject* body_of(const Op* op) { return reinterpret_cast<PyFunctionObject*>(op->fn); }
-
 bool read_ints(PyObject* tuple, std::vector<int>& out) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
     const long value = PyLong_AsLong(PyTuple_GET_ITEM(tuple, i));
@@ -60,15 +58,11 @@ class Plan::Values {
   PyObject* results_[max_values];
 };
 
-Plan* Plan::make(const Key& key, const Op* op, PyObject* description) {
+Plan* Plan::make(const Key& key, PyObject* description) {
   Plan* plan = new Plan;
   plan->hash_ = key.hash;
   plan->words_.assign(key.words, key.words + key.word_count);
-  const PyFunctionObject* body = body_of(op);
-  plan->code_ = body->func_code, plan->defaults_ = body->func_defaults, plan->keyword_defaults_ = body->func_kwdefaults;
   plan->held_.assign(key.held, key.held + key.held_count);
-  for (PyObject* part : {plan->code_, plan->defaults_, plan->keyword_defaults_})
-    if (part != nullptr) plan->held_.push_back(part);
   for (PyObject* object : plan->held_) Py_INCREF(object);
   plan->description_ = Py_NewRef(description);
   if (description != Py_None && !plan->read(description)) {
@@ -81,11 +75,6 @@ Plan* Plan::make(const Key& key, const Op* op, PyObject* description) {
 Plan::~Plan() {
   for (PyObject* object : held_) Py_DECREF(object);
   Py_XDECREF(description_);
-}
-
-bool Plan::is_of(const Op* op) const {
-  const PyFunctionObject* body = body_of(op);
-  return body->func_code == code_ && body->func_defaults == defaults_ && body->func_kwdefaults == keyword_defaults_;
 }
 
 // (constants, steps, (container, results), outcome, record): the words are explained in graph/plans.py.
@@ -110,6 +99,10 @@ bool Plan::read(PyObject* description) {
     steps_.push_back(step);
   }
   if (!read_ints(results, results_)) return false;
+  if (results_.size() > max_arguments) {
+    PyErr_SetString(PyExc_ValueError, "[plan] too many results");
+    return false;
+  }
   if (record == Py_None) return true;
   PyObject *saved, *edges;
   records_ = true;
@@ -159,8 +152,12 @@ bool Plan::take_step(const Step& step, Values& values) const {
 
 PyObject* Plan::outcome(const Key& key) const {
   Values values(key, constants_);
-  for (const Step& step : steps_)
-    if (step.kind == Step::guard && !take_step(step, values)) return nullptr;
+  for (const Step& step : steps_) {
+    if (step.kind != Step::guard) continue;
+    for (int at : step.arguments)
+      if (values.is_result(at)) return nullptr;  // it asks about what only the kernels before it compute
+    if (!take_step(step, values)) return nullptr;
+  }
   return Py_NewRef(outcome_);
 }
 

@@ -23,9 +23,9 @@ struct Step {
 
 class Plan {
  public:
-  // A plan from the tuples that graph/plans.py describes, for calls with `key` of an op. None: there is nothing to repeat, the
+  // A plan from the tuples that graph/plans.py describes, for calls with `key`. None: there is nothing to repeat, the
   // body runs as it is written. nullptr with a Python error set on failure.
-  static Plan* make(const Key& key, const Op* op, PyObject* description);
+  static Plan* make(const Key& key, PyObject* description);
 
   bool fits(const Key& key) const {
     if (hash_ != key.hash || words_.size() != size_t(key.word_count)) return false;
@@ -33,9 +33,6 @@ class Plan {
       if (words_[size_t(i)] != key.words[i]) return false;
     return true;
   }
-
-  // Whether the body is still the one that decided.
-  bool is_of(const Op* op) const;
 
   bool runs_body() const { return description_ == Py_None; }
 
@@ -64,8 +61,7 @@ class Plan {
   int owners_ = 1;
   uint64_t hash_ = 0;
   std::vector<uint64_t> words_;
-  std::vector<PyObject*> held_;  // the body, and what words point to
-  PyObject *code_ = nullptr, *defaults_ = nullptr, *keyword_defaults_ = nullptr;
+  std::vector<PyObject*> held_;  // what words point to
   PyObject* description_ = nullptr;  // owns what the fields below borrow
   PyObject* constants_ = nullptr;
   std::vector<Step> steps_;

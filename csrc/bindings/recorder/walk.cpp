@@ -12,7 +12,7 @@ namespace {
 
 // What Python has told: functions of ops and autograd.engine, and float32.
 struct Helpers {
-  PyObject *add, *astype, *wide, *complete, *gradients, *check;
+  PyObject *add, *astype, *wide, *complete, *gradients, *check, *check_gradients;
 } helpers;
 PyObject *name_node, *name_index, *name_sequence, *name_replaced, *name_needs;
 
@@ -32,13 +32,12 @@ Object cast(PyObject* grad, PyObject* dtype) { return call(helpers.astype, grad,
 
 // A sum in the making: half precision is kept in float32 meanwhile, `half` is its dtype.
 struct Sum {
-  Object grad;
-  PyObject* half = nullptr;
+  Object grad, half;
 
   void add(PyObject* more) {
     Object wide = shared(more);
     if (is_half(more)) {
-      half = reinterpret_cast<PyObject*>(dtype_of_tensor(more));
+      half = shared(reinterpret_cast<PyObject*>(dtype_of_tensor(more)));
       wide = cast(more, helpers.wide);
       if (is_half(grad)) grad = cast(grad, helpers.wide);
     }
@@ -46,14 +45,14 @@ struct Sum {
   }
 
   // The complete sum, in the dtype of what was added.
-  Object take() { return half == nullptr ? std::move(grad) : cast(grad, half); }
+  Object take() { return half.get() == nullptr ? std::move(grad) : cast(grad, half); }
 };
 
 class Walk {
  public:
   Walk(PyObject* targets, bool retains) : has_targets_(targets != Py_None), retains_(retains) {
     if (!has_targets_) return;
-    oldest_ = PY_LLONG_MAX;
+    oldest_ = PyList_GET_SIZE(targets) > 0 ? PY_LLONG_MAX : -1;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(targets); ++i) {
       PyObject* target = PyList_GET_ITEM(targets, i);
       targets_[target];
@@ -111,7 +110,7 @@ class Walk {
     Object list = owned(PyList_New(PyList_GET_SIZE(targets)));
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(targets); ++i) {
       Sum& sum = targets_[PyList_GET_ITEM(targets, i)];
-      if (sum.half != nullptr) sum = Sum{sum.take()};
+      if (sum.half.get() != nullptr) sum = Sum{sum.take(), Object()};
       PyList_SET_ITEM(list.get(), i, Py_NewRef(sum.grad.get() != nullptr ? sum.grad.get() : Py_None));
     }
     return list.release();
@@ -210,7 +209,7 @@ class Walk {
   static Object gradients(Node* node, PyObject* grad, PyObject* needs) {
     constexpr Py_ssize_t most = 24;
     const auto* op = reinterpret_cast<Op*>(node->op);
-    const bool ours = PyObject_TypeCheck(node->op, op_base) && op->backward != nullptr && PyTuple_CheckExact(node->saved) &&
+    const bool ours = PyObject_TypeCheck(node->op, op_base) && op->backward != nullptr && op->backward != Py_None && PyTuple_CheckExact(node->saved) &&
                       PyTuple_GET_SIZE(node->saved) + 2 <= most && (node->options == Py_None || PyDict_CheckExact(node->options));
     if (!ours) return call(helpers.gradients, reinterpret_cast<PyObject*>(node), grad, needs);
     const Object held = shared(node->saved);
@@ -229,12 +228,16 @@ class Walk {
     const bool several = PyTuple_Check(grads) || PyList_Check(grads);
     const Py_ssize_t count = PyTuple_GET_SIZE(node->edges);
     if ((several ? PySequence_Fast_GET_SIZE(grads) : 1) != count) {
-      PyErr_Format(PyExc_ValueError, "[backward] %R returned another number of gradients than %zd", node->op, count);
+      call(helpers.check_gradients, reinterpret_cast<PyObject*>(node), node->edges, several ? grads : owned(PyTuple_Pack(1, grads)).object());
       throw PythonError();
     }
     for (Py_ssize_t i = 0; i < count; ++i) {
       PyObject* grad = several ? PySequence_Fast_GET_ITEM(grads, i) : grads;
       if (!wanted[size_t(i)] || grad == Py_None) continue;
+      if (!is_tensor(grad)) {
+        PyErr_Format(PyExc_TypeError, "[backward] gradient %zd of %R must be a tensor, got %s", i, node->op, Py_TYPE(grad)->tp_name);
+        throw PythonError();
+      }
       Object given = shared(grad);
       if (node->casts != nullptr && node->casts != Py_None) {
         PyObject* dtype = PyTuple_GET_ITEM(node->casts, i);
@@ -276,8 +279,9 @@ PyObject* walk_back(PyObject*, PyObject* const* args, Py_ssize_t count) {
 
 PyObject* set_walk_helpers(PyObject*, PyObject* args) {
   Helpers found;
-  if (!PyArg_ParseTuple(args, "OOOOOO", &found.add, &found.astype, &found.wide, &found.complete, &found.gradients, &found.check)) return nullptr;
-  for (PyObject* helper : {found.add, found.astype, found.wide, found.complete, found.gradients, found.check}) Py_INCREF(helper);
+  if (!PyArg_ParseTuple(args, "OOOOOOO", &found.add, &found.astype, &found.wide, &found.complete, &found.gradients, &found.check, &found.check_gradients))
+    return nullptr;
+  for (PyObject* helper : {found.add, found.astype, found.wide, found.complete, found.gradients, found.check, found.check_gradients}) Py_INCREF(helper);
   helpers = found;  // for as long as the process lives
   Py_RETURN_NONE;
 }

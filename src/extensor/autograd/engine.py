@@ -132,7 +132,7 @@ class Walk:
 
     def rounded(self, key: Any, grad: Any) -> Any:
         """A sum that is complete, in the dtype of what was added."""
-        dtype = self.halves.pop(key, None)
+        dtype = self.halves.get(key)
         return grad if dtype is None else self.cast(grad, dtype)
 
     def run(self) -> None:
@@ -358,4 +358,4 @@ def outside(outputs: Sequence[ExTensor], since: int) -> list[Any]:
 
 
 if walk_back is not None:
-    set_walk_helpers(add, astype, float32, _complete, _asked_of_rule, check_usable)
+    set_walk_helpers(add, astype, float32, _complete, _asked_of_rule, check_usable, check_gradients)

@@ -62,8 +62,8 @@ class Op(OpBase):
         """Say what the gradient of this op is."""
         self._rule = rule
         self.takes_needs = rule.takes_needs
-        if rule.mirrored is None and not rule.is_custom:
-            self.native_backward = rule.backward  # what it returns needs no second look
+        simple = rule.mirrored is None and not rule.is_custom  # what it returns needs no second look
+        self.native_backward = rule.backward if simple else None
 
     @property
     def backward(self) -> Callable[..., Any]:

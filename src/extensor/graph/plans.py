@@ -1,8 +1,8 @@
 """Plans: what the body of an op decided for one kind of call, for the native side to repeat.
 
 A kind of call is the op, the dtype and shape of each tensor, the value of each option and the modes of the thread: all that a
-body can look at (``csrc/bindings/recorder/key.hpp``). The first call of a kind runs the body while its kernel calls are
-listed. If everything it computed came from kernels, on its own inputs and on attributes that are part of the kind, then
+body can look at (``csrc/bindings/recorder/key.hpp``). The second call of a kind runs the body while its kernel calls are
+listed (the first merely runs it: many kinds come only once). If everything it computed came from kernels, on its own inputs and on attributes that are part of the kind, then
 repeating those kernel calls *is* running the body, and that list is the plan. A body that looks at the elements of a tensor
 (``x._array``) or computes anything itself has no plan and runs as it is written, every time.
 
@@ -37,7 +37,7 @@ except ModuleNotFoundError:
 __all__ = ["clear_plans", "make_plan", "plan_counts", "run_bodies"]
 
 _STATIC = frozenset({bool, int, float, str, type(None), type(...)})
-_MOST_VALUES = 150  # as in plan.cpp
+_MOST_VALUES, _MOST_PARTS = 150, 64  # plan.cpp has room for a few more
 
 
 @contextmanager
@@ -122,6 +122,7 @@ def make_plan(leaves: tuple[Any, ...], calls: list[Any], output: Any) -> tuple[A
         container, parts = _returned(output)
         results = [_result_of(values, part) for part in parts]
         record = _record_of(values, output) if container is None else None
+        _check_uses(values, [*results, *(record[0] if record else ())])
     except _NotRepeatable:
         return None
     if len(values.leaves) + len(values.constants) + values.results > _MOST_VALUES:
@@ -143,6 +144,20 @@ def make_plan(leaves: tuple[Any, ...], calls: list[Any], output: Any) -> tuple[A
         outcome_of(output),
         record,
     )
+
+
+def _check_uses(values: _Values, kept: list[tuple[str, int]]) -> None:
+    """Whatever was computed counts, and numbers that are no part of the kind went to kernels as they are."""
+    used = {*kept, *(place for step in values.steps for place in step[3])}
+    result = 0
+    for kind, *_, count, _, _ in values.steps:
+        if kind == "kernel" and not any(("result", i) in used for i in range(result, result + count)):
+            raise _NotRepeatable  # it belongs to somebody else: a hook, a callback
+        result += count
+    if any(type(leaf) is float and ("leaf", i) not in used for i, leaf in enumerate(values.leaves)):
+        raise _NotRepeatable
+    if len(kept) > _MOST_PARTS or any(len(step[3]) > _MOST_PARTS for step in values.steps):
+        raise _NotRepeatable
 
 
 def _is_static(value: Any) -> bool:
@@ -193,7 +208,7 @@ def _record_of(values: _Values, output: ExTensor) -> tuple[Any, ...] | None:
             if place is None or place[0] != "result":
                 raise _NotRepeatable
         elif place is None:
-            if not _is_static(tuple(value) if type(value) is list else value):
+            if not _is_static(value):
                 raise _NotRepeatable
             place = values.constant(value)
         saved.append(place)
@@ -203,11 +218,14 @@ def _record_of(values: _Values, output: ExTensor) -> tuple[Any, ...] | None:
     for edge in node.edges:
         found = -1
         if edge is not None:
-            found = next(
+            matches = [
                 i
                 for i, leaf in enumerate(values.leaves)
                 if isinstance(leaf, ExTensor) and (leaf is edge or leaf._node is edge)
-            )
+            ]
+            if len(matches) != 1:
+                raise _NotRepeatable  # several tensors of one node: which one it was, the node does not tell
+            found = matches[0]
         edges.append(found)
     return saved, tuple(edges), node.options, node.shape, node.casts
 

@@ -203,7 +203,7 @@ def _shapes(value: Any) -> Any:
     if isinstance(value, (ExTensor, np.ndarray)):
         return value.shape
     if isinstance(value, (list, tuple)):
-        return [_shapes(v) for v in value]
+        return tuple(_shapes(v) for v in value)
     return np.shape(value)
 
 

@@ -32,6 +32,7 @@ except ModuleNotFoundError:
 __all__ = ["KERNELS", "NATIVE", "Kernel", "formula", "kernel"]
 
 KERNELS: dict[str, Kernel] = {}
+RAISED = object()  # in a trace: what a kernel that raised has returned
 
 
 class Kernel:
@@ -54,9 +55,13 @@ class Kernel:
         if self.is_formula and is_recording() and any(map(needs_grad, args)):
             return self.recorded(*args)
         given = [_unwrap(value) for value in args]
-        result = self.on_arrays(*given)
         trace = current_trace()
-        if trace is not None:  # the body of an op is deciding (see graph.plans)
+        if trace is None:
+            return _wrap(self.on_arrays(*given))
+        result: Any = RAISED
+        try:  # the body of an op is deciding (see graph.plans)
+            result = self.on_arrays(*given)
+        finally:
             trace.append((self, given, result))
         return _wrap(result)
 
