@@ -102,16 +102,16 @@ bool read_widths(PyObject* tuple, int ndim, int64_t (*widths)[2]) {
   return true;
 }
 
-// The bytes of the number that fills the margin: values are [before, after] for each axis, here all the same. Dtypes other
+// The bytes of the number that fills the margin: values are (before, after) for each axis, here all the same. Dtypes other
 // than float32 and float64 take 0 alone, which all of them write alike.
 bool read_filling(PyObject* values, int ndim, DType dtype, unsigned char* bytes) {
-  if (!PyList_CheckExact(values) || PyList_GET_SIZE(values) != ndim) return false;
+  if (!PyTuple_CheckExact(values) || PyTuple_GET_SIZE(values) != ndim) return false;
   double filling = 0, number;
   for (int i = 0; i < ndim; ++i) {
-    PyObject* pair = PyList_GET_ITEM(values, i);
-    if (!PyList_CheckExact(pair) || PyList_GET_SIZE(pair) != 2) return false;
+    PyObject* pair = PyTuple_GET_ITEM(values, i);
+    if (!PyTuple_CheckExact(pair) || PyTuple_GET_SIZE(pair) != 2) return false;
     for (int side = 0; side < 2; ++side) {
-      if (!read_number(PyList_GET_ITEM(pair, side), number)) return false;
+      if (!read_number(PyTuple_GET_ITEM(pair, side), number)) return false;
       if (i + side == 0) filling = number;
       if (std::memcmp(&filling, &number, sizeof number) != 0) return false;
     }

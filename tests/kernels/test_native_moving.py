@@ -273,21 +273,21 @@ def test_pad(dtype: Any) -> None:
         alike = [(pair,) * x.ndim for pair in ((0, 0), (1, 1), (2, 0), (0, 3))]
         for widths, layout in itertools.product((*alike, each), (x, x.T)):
             for zero in (0, 0.0):
-                got = NATIVE["pad"](layout, widths, "constant", [[zero, zero]] * x.ndim)
+                got = NATIVE["pad"](layout, widths, "constant", ((zero, zero),) * x.ndim)
                 assert got.dtype == dtype
                 np.testing.assert_array_equal(got, np.pad(layout, widths))
             for value in (-0.3, -0.0, 2, np.inf, np.nan) if dtype in DTYPES else ():
-                filled = NATIVE["pad"](layout, widths, "constant", [[value, value]] * x.ndim)
-                expected = KERNELS["pad"].reference(layout, widths, "constant", [[value, value]] * x.ndim)
+                filled = NATIVE["pad"](layout, widths, "constant", ((value, value),) * x.ndim)
+                expected = KERNELS["pad"].reference(layout, widths, "constant", ((value, value),) * x.ndim)
                 assert filled.tobytes() == expected.tobytes()
-    one, zeros = ((1, 1),) * 3, [[0, 0]] * 3
+    one, zeros = ((1, 1),) * 3, ((0, 0),) * 3
     assert NATIVE["pad"](x, one, "edge", zeros) is NotImplemented
     for widths in ((1, 2, 3), 1, (1, 1), one[:2], ((-1, 0),) * 3, ((1 << 61, 0),) * 3, list(one)):
         assert NATIVE["pad"](x, widths, "constant", zeros) is NotImplemented
-    for values in (0, None, [0, 0], zeros[:2], [[0, 1], [0, 0], [0, 0]], [[True, True]] * 3, [(0, 0)] * 3):
+    for values in (0, None, (0, 0), zeros[:2], ((0, 1), (0, 0), (0, 0)), ((True, True),) * 3, [[0, 0]] * 3):
         assert NATIVE["pad"](x, one, "constant", values) is NotImplemented
-    assert NATIVE["pad"](np.zeros((), dtype), (), "constant", []) is NotImplemented
-    assert NATIVE["pad"](x.astype(np.int64), one, "constant", [[2, 2]] * 3) is NotImplemented
+    assert NATIVE["pad"](np.zeros((), dtype), (), "constant", ()) is NotImplemented
+    assert NATIVE["pad"](x.astype(np.int64), one, "constant", ((2, 2),) * 3) is NotImplemented
 
 
 def test_views() -> None:

@@ -387,7 +387,7 @@ def pad(x: ExTensor, pad_width: Any, mode: str = "constant", constant_values: An
         for value in pair:
             as_number("pad", "constant_values", int(value) if isinstance(value, bool) else value)
     if mode == "constant":
-        return allocate("pad", kernels.pad, x, widths, mode, values)
+        return allocate("pad", kernels.pad, x, widths, mode, tuple(map(tuple, values)))
     return allocate("pad", lambda: kernels.index(x, _source_key(x.shape, widths, mode)))
 
 
