@@ -120,7 +120,7 @@ PyObject* call_op(PyObject* self, PyObject* const* args, size_t nargsf, PyObject
   plan->acquire();
   PyObject* result = plan->run(op, key);
   plan->release();
-  if (result != nullptr || (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))) return result;
+  if (result != nullptr || (PyErr_Occurred() && (PyErr_ExceptionMatches(PyExc_MemoryError) || !PyErr_ExceptionMatches(PyExc_Exception)))) return result;
   PyErr_Clear();  // what is wrong with the arguments, the body knows how to say
   return call_in_python(self, args, nargsf, kwnames);
 }
