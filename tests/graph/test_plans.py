@@ -277,3 +277,12 @@ def test_a_history_that_is_taken_away() -> None:
     del x._node
     (x * 2.0).backward()
     assert x.grad.item() == 2.0
+
+
+def test_what_is_saved_does_not_follow_the_caller() -> None:
+    w, b = et.tensor([1.0, 2.0], requires_grad=True), np.array([3.0, 4.0], np.float32)
+    index = np.array([1, 1])
+    loss = (w * b).sum() + et.concatenate([w, w * b]).sum() + w[index].sum() + et.where(b > 3, w, b).sum()
+    b[:], index[:] = 0.0, 0
+    loss.backward()
+    assert w.grad.tolist() == [3.0 + 1.0 + 3.0, 4.0 + 1.0 + 4.0 + 2.0 + 1.0]

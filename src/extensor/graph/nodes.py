@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..dtypes import FLOATING
 from ..tensor import ExTensor, needs_grad
 from .state import next_sequence
@@ -105,7 +107,7 @@ def attach(op: Any, saved: Any, inputs: Sequence[Any], wanted: Sequence[bool], o
     outputs = op.rule.output_positions
     if outputs:  # without its node: a node that owns its own output would be a cycle
         positional = tuple(v.detach() if i in outputs else v for i, v in enumerate(positional))
-    node = Node(op, edges, positional, options or None)
+    node = Node(op, edges, _owned(positional), _owned(options) or None)
     if op.is_custom:
         node.shapes = tuple((v.shape, v.dtype) if isinstance(v, ExTensor) else None for v in inputs)
     if not isinstance(output, ExTensor):
@@ -113,6 +115,15 @@ def attach(op: Any, saved: Any, inputs: Sequence[Any], wanted: Sequence[bool], o
     node.shape = output.shape
     node.casts = _casts(inputs, output.dtype)
     return ExTensor(output._data, True, node)
+
+
+def _owned(value: Any) -> Any:
+    """What a node saves, without memory that the caller may write to before the walk back."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if type(value) in (tuple, list):
+        return type(value)(map(_owned, value))
+    return {name: _owned(v) for name, v in value.items()} if type(value) is dict else value
 
 
 def _attach_many(node: Node, inputs: Sequence[Any], output: Any) -> Any:
