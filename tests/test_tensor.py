@@ -204,3 +204,27 @@ def test_requires_grad_is_a_switch_of_leaves():
     ):
         with pytest.raises(error, match=rf"^\[requires_grad\] .*{text}"):
             call()
+
+
+def test_arrays_of_the_other_byte_order_are_converted() -> None:
+    for dtype in (">f4", "<f4", ">i8", ">f8", ">u2"):
+        x = et.tensor(np.arange(3).astype(dtype))
+        assert x.dtype == np.dtype(dtype).newbyteorder("=")
+        assert (x + 1).tolist() == [1, 2, 3]
+
+
+def test_masks_are_not_dropped() -> None:
+    with pytest.raises(TypeError, match=r"^\[tensor\] data has masked elements"):
+        et.tensor(np.ma.masked_array([1.0, 2.0], mask=[True, False]))
+    assert et.tensor(np.ma.masked_array([1.0, 2.0], mask=False)).tolist() == [1.0, 2.0]
+
+
+def test_no_dtype_is_float32() -> None:
+    for made in (
+        et.zeros(2, None),
+        et.ones(2, None),
+        et.empty(2, None),
+        et.linspace(0, 1, 2, dtype=None),
+        et.eye(2, dtype=None),
+    ):
+        assert made.dtype == et.float32

@@ -36,7 +36,12 @@ _BY_PYTHON: dict[Any, np.dtype[Any]] = {float: float32, int: int64, bool: bool_,
 
 
 def as_dtype(function: str, dtype: Any) -> np.dtype[Any]:
-    """The dtype named by ``dtype``: a NumPy dtype, its name, or Python's ``float`` (float32), ``int``, ``bool``, ``complex``."""
+    """The dtype named by ``dtype``: a NumPy dtype, its name, or Python's ``float`` (float32), ``int``, ``bool``, ``complex``.
+
+    None is float32, as everywhere where nothing is said.
+    """
+    if dtype is None:
+        return float32
     try:
         found = _BY_PYTHON.get(dtype) or _BY_NAME.get(dtype) or np.dtype(dtype)
     except Exception:  # NumPy looks into the value, which may be anything

@@ -464,6 +464,10 @@ def _to_numpy(function: str, data: Any, dtype: Any, copy: bool | None) -> np.nda
     if isinstance(data, ExTensor):
         data = data._array
     typed = _has_typed_leaf(data)
+    if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
+        raise TypeError(
+            f"[{function}] data has masked elements, which a tensor has not; fill them: data.filled(0)"
+        )
     if isinstance(data, (np.ndarray, np.generic)):
         _check_supported(function, data.dtype)
     try:
@@ -499,7 +503,7 @@ def _fresh(array: np.ndarray) -> np.ndarray:
 
 
 def _check_supported(function: str, dtype: np.dtype[Any]) -> None:
-    if dtype not in SUPPORTED:
+    if dtype.newbyteorder("=") not in SUPPORTED:
         raise TypeError(f"[{function}] data has dtype {dtype}, which is not a number type of ExTensor")
 
 

@@ -247,3 +247,11 @@ ERRORS = [
 def test_errors(call: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()
+
+
+def test_no_channels_and_no_features() -> None:
+    x = et.tensor(np.zeros((2, 0, 3, 3)), requires_grad=True)
+    y = et.tensor(np.zeros((1, 2, 0)), requires_grad=True)
+    et.instance_norm(x).sum().backward()
+    et.self_attention(y).sum().backward()
+    assert (x.grad.shape, y.grad.shape) == (x.shape, y.shape)

@@ -153,14 +153,14 @@ def heads_together(x):
 @kernel
 def self_attention(x, heads, causal):
     q, k, v = (heads_apart(part, heads) for part in np.split(x, 3, -1))
-    scale = 1 / math.sqrt(q.shape[-1])
+    scale = 1 / math.sqrt(max(q.shape[-1], 1))  # without features all scores are 0
     return heads_together(scaled_dot_product_attention.reference(q, k, v, None, causal, scale))
 
 
 @kernel
 def self_attention_backward(g, x, heads, causal):
     q, k, v = (heads_apart(part, heads) for part in np.split(x, 3, -1))
-    scale, needs = 1 / math.sqrt(q.shape[-1]), (True, True, True, False)
+    scale, needs = 1 / math.sqrt(max(q.shape[-1], 1)), (True, True, True, False)
     grads = scaled_dot_product_attention_backward.reference(
         heads_apart(g, heads), q, k, v, None, causal, scale, needs
     )

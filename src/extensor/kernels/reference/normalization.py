@@ -124,7 +124,7 @@ def per_channel(values, x):
 def group_rows(x, groups):
     """``x`` of shape (N, C, ...) as (N * groups) rows."""
     n, channels, *inner = x.shape
-    return x.reshape(n * groups, channels // groups * math.prod(inner))
+    return x.reshape(n * groups, channels // max(groups, 1) * math.prod(inner))
 
 
 @kernel
