@@ -286,3 +286,14 @@ def test_what_is_saved_does_not_follow_the_caller() -> None:
     b[:], index[:] = 0.0, 0
     loss.backward()
     assert w.grad.tolist() == [3.0 + 1.0 + 3.0, 4.0 + 1.0 + 4.0 + 2.0 + 1.0]
+
+
+def test_an_op_in_the_place_of_one_that_is_gone_has_its_own_plans() -> None:
+    from extensor.graph import differentiable
+
+    found = []
+    for body in (et.abs.fn, et.negate.fn, et.exp.fn, et.square.fn) * 5:
+        op = differentiable(body)
+        found.append([op(X).tolist() for _ in range(3)] == [body(X).tolist()] * 3)
+        del op
+    assert all(found)

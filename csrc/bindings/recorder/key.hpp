@@ -26,7 +26,7 @@ class Key {
   // False if the call has an argument whose value no key can hold: an array, a generator, a very long list.
   bool read(const Op* op, PyObject* const* args, Py_ssize_t count, PyObject* kwnames, uint64_t modes) {
     if (count > max_leaves) return false;
-    words[0] = reinterpret_cast<uint64_t>(op) >> 4 | uint64_t(count) << 43 | modes << 50;  // objects lie 16 bytes apart
+    words[0] = op->id | uint64_t(count) << 43 | modes << 50;
     word_count = 1;
     for (Py_ssize_t i = 0; i < count; ++i) {
       if (i < 64 && op->numbers >> i & 1 && PyFloat_CheckExact(args[i])) {

@@ -35,6 +35,7 @@ struct Op {
   vectorcallfunc vectorcall;
   PyObject* dict;
   PyObject* weakrefs;
+  unsigned long long id;     // never given twice, unlike an address
   PyObject* fn;              // the readable body
   PyObject *own_fn, *own_code, *own_defaults, *own_keyword_defaults;  // as it was defined; while it is edited, it runs each time
   PyObject* backward;        // called with what a node saved, it returns a gradient for each edge; nullptr: Python asks the rule

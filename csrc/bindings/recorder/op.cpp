@@ -147,7 +147,9 @@ PyObject* op_outcome(PyObject* self, PyObject* const* args, Py_ssize_t count, Py
 PyObject* op_new(PyTypeObject* type, PyObject*, PyObject*) {
   auto* self = reinterpret_cast<Op*>(type->tp_alloc(type, 0));
   if (self == nullptr) return nullptr;
+  static unsigned long long last_id = 0;
   self->vectorcall = op_vectorcall;
+  self->id = ++last_id;
   self->fn = Py_NewRef(Py_None);
   return reinterpret_cast<PyObject*>(self);
 }
