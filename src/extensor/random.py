@@ -61,7 +61,9 @@ def drawn(function: str, draw: Callable[[], Any], dtype: np.dtype[Any]) -> ExTen
     """What ``draw()`` draws, rounded to ``dtype``."""
     try:
         array = np.asarray(draw())
-    except (MemoryError, ValueError) as error:
+    except MemoryError as error:
+        raise MemoryError(f"[{function}] {error or 'out of memory'}") from None
+    except ValueError as error:
         raise ValueError(f"[{function}] the tensor cannot be made: {error}") from None
     with np.errstate(over="ignore"):  # a number beyond float16 is inf, as in any cast
         return ExTensor(array.astype(dtype, copy=False))
