@@ -98,9 +98,14 @@ def test_many_shapes_are_forgotten_in_turn() -> None:
 
 def test_a_body_that_looks_at_elements_has_no_plan() -> None:
     clear_plans()
-    for _ in range(3):
-        et.sort_backward(et.ones(3), X[0])
-    assert plan_counts()["bodies"] <= plan_counts()["kept"]
+    mask = et.tensor([True, False, True])
+    for _ in range(3):  # how many are picked, only the elements of the mask tell
+        assert et.index_backward(et.ones(2), (3,), mask).tolist() == [1.0, 0.0, 1.0]
+    counts = plan_counts()
+    assert (counts["bodies"], counts["kept"], counts["hits"]) == (1, 1, 0)
+
+
+def test_a_guard_is_asked_again() -> None:
     labels = et.tensor([0, 1])
     for _ in range(3):
         et.cross_entropy(X, labels)

@@ -2,9 +2,10 @@
 
 A kind of call is the op, the dtype and shape of each tensor, the value of each option and the modes of the thread: all that a
 body can look at (``csrc/bindings/recorder/key.hpp``). The second call of a kind runs the body while its kernel calls are
-listed (the first merely runs it: many kinds come only once). If everything it computed came from kernels, on its own inputs and on attributes that are part of the kind, then
-repeating those kernel calls *is* running the body, and that list is the plan. A body that looks at the elements of a tensor
-(``x._array``) or computes anything itself has no plan and runs as it is written, every time.
+listed (the first merely runs it: many kinds come only once). If everything it computed came from kernels, on its own inputs
+and on attributes that are part of the kind, then repeating those kernel calls *is* running the body, and that list is the
+plan. A body that looks at the elements of a tensor (``x._array``) or computes anything itself has no plan and runs as it is
+written, every time.
 
 A kernel that returns no array answers a question about elements ("is a label out of range?"). It is a guard: the plan asks
 again, and another answer sends the call to the body.
