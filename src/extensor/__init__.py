@@ -161,7 +161,7 @@ __all__ = [
     # optimiser steps
     "sgd_step", "clip_grad_norm", "clip_grad_value",
     # autograd
-    "backward_source", "checkpoint", "checkpoint_sequential", "detect_anomaly", "differentiable",
+    "autocast", "backward_source", "checkpoint", "checkpoint_sequential", "detect_anomaly", "differentiable",
     "draw_graph", "explain", "functional_call", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "linearize", "no_grad", "profile", "value_and_grad", "vjp",
     "AnomalyError", "GraphError",
     # the library

@@ -181,10 +181,21 @@ def calls(name: str, function: Any, count: int) -> Any:
 
 @pytest.mark.parametrize(("name", "op"), OPS.items(), ids=OPS)
 def test_calls_do_what_the_body_says(name: str, op: Any) -> None:
+    drive(name, op, CALLS)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize(("name", "op"), OPS.items(), ids=OPS)
+def test_calls_do_what_the_body_says_under_autocast(name: str, op: Any, dtype: str) -> None:
+    with et.autocast(dtype):
+        drive(name, op, CALLS // 6)
+
+
+def drive(name: str, op: Any, count: int) -> None:
     rng = random.Random(SEED)
     found: dict[str, str] = {}
     with np.errstate(all="ignore"):
-        for call in calls(name, op, CALLS):
+        for call in calls(name, op, count):
             if rng.random() < 0.01:
                 clear_plans()
             if rng.random() < 0.2:

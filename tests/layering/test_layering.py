@@ -14,7 +14,17 @@ SOURCE = Path(extensor.__file__).parent
 
 # The floors of the house, from the ground up. A module imports from its own floor or from below.
 FLOORS = [
-    {"errors", "version", "_native", "_pure", "_habits", "_printable", "_spelling", "takes_complex"},
+    {
+        "errors",
+        "version",
+        "_native",
+        "_pure",
+        "_habits",
+        "_printable",
+        "_spelling",
+        "autocast_table",
+        "takes_complex",
+    },
     {"dtypes"},
     {"tensor"},
     {"checks"},

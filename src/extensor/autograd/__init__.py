@@ -1,6 +1,6 @@
 """The pairs chained automatically, to any order. The rules are the public ``_backward`` functions."""
 
-from ..graph import differentiable, no_grad
+from ..graph import autocast, differentiable, no_grad
 from . import methods as _methods  # noqa: F401  (attaches ExTensor.backward)
 from .anomaly import detect_anomaly
 from .checkpoint import checkpoint, checkpoint_sequential
@@ -13,6 +13,6 @@ from .source import backward_source
 from .transforms import grad, hvp, value_and_grad, vjp
 
 __all__ = [
-    "backward_source", "checkpoint", "checkpoint_sequential", "detect_anomaly", "differentiable", "draw_graph",
+    "autocast", "backward_source", "checkpoint", "checkpoint_sequential", "detect_anomaly", "differentiable", "draw_graph",
     "explain", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "linearize", "no_grad", "profile", "value_and_grad", "vjp",
 ]  # fmt: skip

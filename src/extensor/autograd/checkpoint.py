@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import describe
-from ..graph import Branch, Node, is_recording, next_sequence, set_recording
+from ..graph import Branch, Node, autocast, get_autocast, is_recording, next_sequence, set_recording
 from ..ops._generators import Tape, replayed, taped
 from ..tensor import ExTensor
 from .engine import backpropagate, outside
@@ -71,6 +71,7 @@ class _Part:
         self.kwargs = kwargs
         self.tape = tape
         self.edges = edges
+        self.precision = autocast(get_autocast())
         self.rule = self.backward = self
 
     def gradients(
@@ -78,7 +79,7 @@ class _Part:
     ) -> list[Any]:
         """One gradient per edge; recorded if the walk that asks is."""
         create = is_recording()
-        with set_recording(True), replayed(self.tape):
+        with set_recording(True), self.precision, replayed(self.tape):
             result = self.fn(*self.args, **self.kwargs)
         outputs = [t for t in leaves(result) if t.requires_grad]
         if [(t.shape, t.dtype) for t in outputs] != [(g.shape, g.dtype) for g in grad_output]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..dtypes import FLOATING, HALF, float32
 from ..errors import GraphError
-from ..graph import Branch, Node, exchange_recording
+from ..graph import Branch, Node, exchange_mode, exchange_recording
 from ..ops.arithmetic import add
 from ..ops.casting import astype
 from ..tensor import ExTensor
@@ -50,7 +50,7 @@ def backpropagate(
         retain_graph: keep what the nodes saved, for another walk.
         create_graph: record the walk itself, so that its results can be differentiated.
     """
-    before = exchange_recording(create_graph)
+    before, mode = exchange_recording(create_graph), exchange_mode(0)  # gradients know no autocast
     try:
         watched = walks.kind is not Walk or (targets is None and bool(retained))
         if walk_back is not None and not (watched or create_graph):
@@ -68,6 +68,7 @@ def backpropagate(
         return []
     finally:
         exchange_recording(before)
+        exchange_mode(mode)
 
 
 def _accumulate(leaf: ExTensor, grad: ExTensor) -> None:

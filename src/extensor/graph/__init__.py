@@ -8,6 +8,7 @@ What a body decides (kernels, attributes, what to save) for one kind of call is 
 repeats it for the next calls of that kind. There is no other description of an op than its body.
 """
 
+from .autocast import autocast, forget_casts, get_autocast
 from .nodes import Branch, Node, attach, caller, is_our_file
 from .ops import Backward, Op, Undifferentiated, backward_of, differentiable, for_complex, undifferentiated
 from .plans import clear_plans, plan_counts, run_bodies
@@ -24,7 +25,7 @@ from .state import (
 )
 
 __all__ = [
-    "Backward", "Branch", "Node", "Op", "Undifferentiated", "attach", "backward_of", "caller", "clear_plans", "differentiable", "for_complex",
-    "exchange_mode", "exchange_observer", "exchange_recording", "get_observer", "is_our_file", "is_recording", "next_sequence", "no_grad", "observe", "plan_counts",
+    "Backward", "Branch", "Node", "Op", "Undifferentiated", "attach", "autocast", "backward_of", "caller", "clear_plans", "differentiable", "for_complex",
+    "exchange_mode", "exchange_observer", "exchange_recording", "forget_casts", "get_autocast", "get_observer", "is_our_file", "is_recording", "next_sequence", "no_grad", "observe", "plan_counts",
     "run_bodies", "set_recording", "undifferentiated",
 ]  # fmt: skip

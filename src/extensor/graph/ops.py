@@ -10,11 +10,13 @@ from collections.abc import Callable
 from inspect import unwrap
 from typing import Any, TypeVar, get_type_hints, overload
 
+from ..autocast_table import policy_of
 from ..dtypes import HALF, float32
 from ..tensor import ExTensor, needs_grad
+from .autocast import cast_arguments
 from .nodes import PACKAGE, Node, record
 from .rules import Rule, Signature
-from .state import exchange_recording, get_observer, is_recording
+from .state import exchange_mode, exchange_recording, get_observer, is_recording
 
 try:
     from .._native import OpBase, register_classes
@@ -40,6 +42,7 @@ class Op(OpBase):
     def __init__(self, fn: Callable[..., Any], numbers: tuple[str, ...] = ()) -> None:
         self.is_custom = not fn.__module__.startswith("extensor.")
         self._rule: Rule | None = None
+        self.autocasts = None if self.is_custom else policy_of(fn.__name__)
         _dress(self, fn, numbers)
 
     @property
@@ -72,6 +75,9 @@ class Op(OpBase):
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The call as it is defined: run the body, then remember the call if a gradient may be asked for."""
+        mode = exchange_mode(0)
+        if mode:
+            return self._autocast(mode, args, kwargs)
         observer = get_observer()
         if observer is not None:
             return observer(self, args, kwargs)
@@ -83,6 +89,16 @@ class Op(OpBase):
         if records and (any(map(needs_grad, args)) or any(map(needs_grad, kwargs.values()))):
             return record(self, args, kwargs, output)
         return output
+
+    def _autocast(self, mode: int, args: Any, kwargs: Any) -> Any:
+        """The call in a thread whose mode was set aside: with its arguments cast, it is one without autocast."""
+        if self.autocasts is None:
+            return _call_and_restore(self, mode, args, kwargs)
+        try:
+            args, kwargs = cast_arguments(self.autocasts, self.rule, mode, args, kwargs)
+            return self(*args, **kwargs)
+        finally:
+            exchange_mode(mode)
 
     def __repr__(self) -> str:
         return f"<differentiable function {self.__module__}.{self.__qualname__}>"
@@ -108,6 +124,9 @@ class Backward(OpBase):
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The call as it is defined: the body, or the formula where a higher derivative is recorded."""
+        mode = exchange_mode(0)
+        if mode:  # a gradient is computed in the dtypes of the forward pass
+            return _call_and_restore(self, mode, args, kwargs)
         if is_recording() and (any(map(needs_grad, args)) or any(map(needs_grad, kwargs.values()))):
             return self.fn(*args, **kwargs) if self.formula is None else self._recorded(args, kwargs)
         records = exchange_recording(False)
@@ -148,6 +167,9 @@ class Undifferentiated(OpBase):
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The call as it is defined: its body. An observer sees it as it sees the differentiable ones."""
+        mode = exchange_mode(0)
+        if mode:
+            return _call_and_restore(self, mode, args, kwargs)
         observer = get_observer()
         if observer is not None:
             return observer(self, args, kwargs)
@@ -156,6 +178,14 @@ class Undifferentiated(OpBase):
             return self.fn(*args, **kwargs)
         finally:
             exchange_recording(records)
+
+
+def _call_and_restore(op: Any, mode: int, args: Any, kwargs: Any) -> Any:
+    """A call without autocast, after which its mode holds again."""
+    try:
+        return op(*args, **kwargs)
+    finally:
+        exchange_mode(mode)
 
 
 def _dress(wrapper: Any, fn: Callable[..., Any], numbers: tuple[str, ...]) -> None:

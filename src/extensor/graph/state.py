@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -27,7 +27,7 @@ except ModuleNotFoundError:
     )
 
 __all__ = [
-    "exchange_mode", "exchange_observer", "exchange_recording", "get_observer", "is_recording", "next_sequence", "no_grad",
+    "Blocks", "exchange_mode", "exchange_observer", "exchange_recording", "get_observer", "is_recording", "next_sequence", "no_grad",
     "observe", "set_recording",
 ]  # fmt: skip
 
@@ -38,22 +38,38 @@ class Observer(Protocol):
     def __call__(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
 
 
-class _Entered(threading.local):
-    """The blocks this thread is in, as [block, what recording was before it]; the innermost comes last."""
-
-    def __init__(self) -> None:
-        self.blocks: list[list[Any]] = []
-
-
-_entered = _Entered()
-
-
-class set_recording:
-    """Recording on or off in this thread, for the length of a ``with`` block.
+class Blocks(threading.local):
+    """The blocks of one kind that this thread is in, as [block, what was before it]; the innermost comes last.
 
     Blocks may be entered again and left in any order (generators do that): the last one to be left restores what was before
     the first.
     """
+
+    def __init__(self) -> None:
+        self.blocks: list[list[Any]] = []
+
+    def enter(self, block: object, before: Any) -> None:
+        """This thread has entered a block, before which something was so."""
+        self.blocks.append([block, before])
+
+    def leave(self, block: object, exchange: Callable[[Any], Any]) -> None:
+        """This thread leaves a block: what was before it is restored, now or when the block inside it is left."""
+        blocks = self.blocks
+        place = len(blocks) - 1
+        while blocks[place][0] is not block:
+            place -= 1
+        _, before = blocks.pop(place)
+        if place == len(blocks):
+            exchange(before)
+        else:
+            blocks[place][1] = before
+
+
+_recording = Blocks()
+
+
+class set_recording:
+    """Recording on or off in this thread, for the length of a ``with`` block."""
 
     __slots__ = ("on",)
 
@@ -61,18 +77,10 @@ class set_recording:
         self.on = on
 
     def __enter__(self) -> None:
-        _entered.blocks.append([self, exchange_recording(self.on)])
+        _recording.enter(self, exchange_recording(self.on))
 
     def __exit__(self, *exception: object) -> None:
-        blocks = _entered.blocks
-        place = len(blocks) - 1
-        while blocks[place][0] is not self:
-            place -= 1
-        _, before = blocks.pop(place)
-        if place == len(blocks):
-            exchange_recording(before)
-        else:
-            blocks[place][1] = before  # the block inside this one is left later, and restores it
+        _recording.leave(self, exchange_recording)
 
 
 def no_grad() -> set_recording:

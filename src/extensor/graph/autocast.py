@@ -1,0 +1,178 @@
+"""Mixed precision: the mode of a thread in which calls get their operands in the dtype that suits the function.
+
+A call under autocast is nothing but casts and then the plain call: ``linear(x, w)`` is ``linear(astype(x, d), astype(w, d))``,
+recorded as such. So gradients, second derivatives, observers and plans know nothing of it; a body never runs under autocast,
+nor does a backward function, which computes in the dtypes it is given.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from functools import wraps
+from threading import local
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..autocast_table import Policy
+from ..dtypes import HALF, as_dtype, bfloat16, float16, float32
+from ..tensor import ExTensor, asarray, needs_grad
+from .nodes import record
+from .rules import Rule
+from .state import Blocks, exchange_mode, get_observer, is_recording
+
+__all__ = ["autocast", "cast_arguments", "forget_casts", "get_autocast"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# The modes of a thread, which are part of the key of a plan.
+_DTYPES: tuple[np.dtype[Any], ...] = (float32, bfloat16, float16)
+_CASTABLE = frozenset({float16, bfloat16, float32})
+
+_entered = Blocks()
+
+
+class autocast:
+    """Products in a half type, the rest where it is safe: a context and a decorator, for this thread.
+
+    Matrix products, convolutions, attention and recurrent layers take their operands in ``dtype``, accumulate in float32 and
+    return ``dtype``. Reductions, softmax, norms, losses and exponentials compute and return float32. Everything else follows
+    its inputs, the widest first. Parameters stay float32 and their gradients are float32; a half copy of each is made once
+    and kept until the outermost block is left or the parameter changes. A call with a float64, complex or integer operand
+    is left as it is. Gradients are computed in the dtypes of the forward pass, wherever ``backward()`` is called.
+
+    Blocks nest; ``autocast(extensor.float32)`` is a part without it.
+
+    Args:
+        dtype: ``extensor.bfloat16`` (the range of float32, 8 bits of precision), ``extensor.float16`` (11 bits, but nothing
+            above 65504 and little below 6e-8: see :class:`extensor.optim.LossScaler`) or ``extensor.float32``.
+
+    Example:
+        >>> import extensor as et
+        >>> layer = et.nn.Linear(3, 2, rng=0)
+        >>> with et.autocast(et.bfloat16):
+        ...     y = layer(et.ones((4, 3)))
+        ...     loss = y.mean()
+        >>> y.dtype, loss.dtype
+        (dtype(bfloat16), dtype('float32'))
+        >>> loss.backward()
+        >>> layer.weight.dtype, layer.weight.grad.dtype
+        (dtype('float32'), dtype('float32'))
+    """
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: Any) -> None:
+        found = as_dtype("autocast", dtype)
+        if dtype is None or found not in _DTYPES:
+            raise TypeError(
+                f"[autocast] dtype must be bfloat16, float16 or float32, got {found if dtype is not None else None}"
+            )
+        self.dtype = found
+
+    def __enter__(self) -> None:
+        _entered.enter(self, exchange_mode(_DTYPES.index(self.dtype)))
+
+    def __exit__(self, *exception: object) -> None:
+        _entered.leave(self, exchange_mode)
+        if not _entered.blocks:
+            forget_casts()
+
+    def __call__(self, function: F) -> F:
+        @wraps(function)
+        def cast(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return cast  # type: ignore[return-value]
+
+    def __repr__(self) -> str:
+        return f"autocast({self.dtype.name})"
+
+
+def get_autocast() -> np.dtype[Any]:
+    """The dtype of products in this thread; float32 where there is no autocast."""
+    mode = exchange_mode(0)
+    exchange_mode(mode)
+    return _DTYPES[mode]
+
+
+class _Casts(local):
+    """The half copies of parameters: by the identity of the array and the dtype, with what tells that it is still the same."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[int, Any], tuple[Any, int, np.ndarray]] = {}
+
+
+_casts = _Casts()
+
+
+def forget_casts() -> None:
+    """Let go of the half copies of parameters of this thread."""
+    _casts.kept.clear()
+
+
+def _cast(x: ExTensor, dtype: np.dtype[Any]) -> ExTensor:
+    """``astype(x, dtype)``; the elements of a parameter are cast once and kept."""
+    if x.dtype == dtype:
+        return x
+    is_parameter = x._node is None and (x._requires_grad or hasattr(x, "_replaced"))
+    if not is_parameter or dtype == float32 or get_observer() is not None:
+        return x.astype(dtype)
+    source = x._array  # which tells that no plan can repeat this
+    kept, key, version = _casts.kept, (id(source), dtype), getattr(x, "_replaced", 0)
+    found = kept.get(key)
+    if found is None or found[0]() is not source or found[1] != version:
+        half = x.detach().astype(dtype)._array
+        found = kept[key] = (weakref.ref(source, lambda _: kept.pop(key, None)), version, half)
+    made = ExTensor(found[2])
+    return record(ExTensor.astype, (x, dtype), {}, made) if is_recording() and x._requires_grad else made
+
+
+def cast_arguments(
+    policy: Policy, rule: Rule, mode: int, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a call under autocast, in the dtypes that its function asks for."""
+    if policy == "float32":
+        return [_with_casts(v, float32, HALF) for v in args], {
+            name: _with_casts(v, float32, HALF) for name, v in kwargs.items()
+        }
+    names = rule.names[: rule.signature.positional]
+    given = [_as_operand(v) if i >= len(names) or names[i] in rule.targets else v for i, v in enumerate(args)]
+    options = {name: _as_operand(v) if name in rule.targets else v for name, v in kwargs.items()}
+    if any(map(_is_other_number, given)) or any(map(_is_other_number, options.values())):
+        return list(args), kwargs
+    dtype = _DTYPES[mode]
+    return [_with_casts(v, dtype, _CASTABLE) for v in given], {
+        name: _with_casts(v, dtype, _CASTABLE) for name, v in options.items()
+    }
+
+
+def _as_operand(value: Any) -> Any:
+    """Numbers that a body makes a tensor of, as that tensor."""
+    if not isinstance(value, (float, np.generic, np.ndarray, list, tuple)) or needs_grad(value):
+        return value
+    try:
+        found = asarray(value)
+    except (TypeError, ValueError):
+        return value  # what is wrong with it, the body knows how to say
+    return found if found.dtype in _CASTABLE else value
+
+
+def _is_other_number(value: Any) -> bool:
+    """Whether a tensor is wider than float32, or of whole numbers, which float32 would not hold."""
+    if isinstance(value, (ExTensor, np.ndarray)):
+        return value.dtype not in _CASTABLE and value.dtype.kind != "b"
+    return isinstance(value, (list, tuple)) and any(map(_is_other_number, value))
+
+
+def _with_casts(value: Any, dtype: np.dtype[Any], casts: frozenset[np.dtype[Any]]) -> Any:
+    """An argument with its tensors and arrays of the dtypes ``casts`` in ``dtype``."""
+    if isinstance(value, ExTensor):
+        return _cast(value, dtype) if value.dtype in casts else value
+    if isinstance(value, (np.ndarray, np.generic)):
+        return asarray(value).astype(dtype) if value.dtype in casts else value
+    if type(value) in (list, tuple):
+        return type(value)(_with_casts(v, dtype, casts) for v in value)
+    return value
