@@ -1,13 +1,17 @@
 // Matrix products as Python functions.
-#include "bindings/half.hpp"
 #include "bindings/operands.hpp"
+#include "core/workspace.hpp"
+#include "kernels/convert/convert.hpp"
+#include "kernels/matmul/half.hpp"
 #include "kernels/matmul/matmul.hpp"
 #include "kernels/reduce/reduce.hpp"
 
 namespace extensor {
 namespace {
 
-// Float32 or float64, and laid out so that strides count whole elements.
+bool is_multiplied(DType dtype) { return is_float(dtype) || is_half(dtype); }
+
+// Of this dtype, and laid out so that strides count whole elements.
 bool is_covered(PyArrayObject* array, DType dtype) {
   if (array == nullptr || dtype_of(array) != dtype || !is_readable(array)) return false;
   const npy_intp size = npy_intp(item_size(dtype));
@@ -85,21 +89,14 @@ void broadcast_batch(Stack& stack, int ndim, const npy_intp* shape) {
   stack.batch_ndim = ndim;
 }
 
-template <class T>
-struct Extras {
-  const T* column_bias = nullptr;
-  Activation activation = Activation::none;
-};
-
-// out[batch] = a[batch] @ b[batch]; `out` is dense.
-template <class T>
-void multiply_stacks(const Stack& a, const Stack& b, int ndim, const npy_intp* shape, T* out, const Extras<T>& extras) {
-  Product<T> product{a.rows, b.columns, a.columns, reinterpret_cast<const T*>(a.data), a.row, a.column,
-                     reinterpret_cast<const T*>(b.data), b.row, b.column, out, b.columns};
-  product.column_bias = extras.column_bias;
-  product.activation = extras.activation;
+// a[batch] @ b[batch] over the batch axes of `shape`; the result is dense. multiply(batch, a, b, c) multiplies a batch of matrices
+// with one common step, from these elements on.
+template <class Multiply>
+void multiply_stacks(const Stack& a, const Stack& b, int ndim, const npy_intp* shape, const Multiply& multiply) {
   // As many of the inner batch axes as have one common step go into one call.
-  Batch<T> batch;
+  struct {
+    int64_t count = 1, a = 0, b = 0, c = 0;
+  } batch;
   batch.c = a.rows * b.columns;
   int outer = ndim;
   for (; outer > 0; --outer) {
@@ -112,16 +109,51 @@ void multiply_stacks(const Stack& a, const Stack& b, int ndim, const npy_intp* s
   int64_t repeats = 1;
   for (int axis = 0; axis < outer; ++axis) repeats *= shape[axis];
   npy_intp position[NPY_MAXDIMS] = {};
+  int64_t from_a = 0, from_b = 0;
   for (int64_t i = 0; i < repeats; ++i) {
-    matmul(product, batch);
-    product.c += batch.count * batch.c;
+    multiply(batch, from_a, from_b, i * batch.count * batch.c);
     for (int axis = outer - 1; axis >= 0; --axis) {
-      product.a += a.batch[axis], product.b += b.batch[axis];
+      from_a += a.batch[axis], from_b += b.batch[axis];
       if (++position[axis] < shape[axis]) break;
-      product.a -= shape[axis] * a.batch[axis], product.b -= shape[axis] * b.batch[axis];
+      from_a -= shape[axis] * a.batch[axis], from_b -= shape[axis] * b.batch[axis];
       position[axis] = 0;
     }
   }
+}
+
+// What follows a product.
+struct Extras {
+  const void* column_bias = nullptr;  // of the dtype of the product
+  Activation activation = Activation::none;
+};
+
+template <class T>
+void multiply_floats(const Stack& a, const Stack& b, int ndim, const npy_intp* shape, T* out, const Extras& extras) {
+  Product<T> product{a.rows, b.columns, a.columns, reinterpret_cast<const T*>(a.data), a.row, a.column,
+                     reinterpret_cast<const T*>(b.data), b.row, b.column, out, b.columns};
+  product.column_bias = static_cast<const T*>(extras.column_bias);
+  product.activation = extras.activation;
+  multiply_stacks(a, b, ndim, shape, [&](const auto& batch, int64_t from_a, int64_t from_b, int64_t to) {
+    Product<T> here = product;
+    here.a += from_a, here.b += from_b, here.c += to;
+    matmul(here, Batch<T>{batch.count, batch.a, batch.b, batch.c});
+  });
+}
+
+void multiply_halves(DType dtype, const Stack& a, const Stack& b, int ndim, const npy_intp* shape, uint16_t* out, const Extras& extras) {
+  HalfProduct product{a.rows, b.columns, a.columns, reinterpret_cast<const uint16_t*>(a.data), a.row, a.column,
+                      reinterpret_cast<const uint16_t*>(b.data), b.row, b.column, out, b.columns};
+  Workspace<float, 4096> bias(extras.column_bias == nullptr ? 0 : b.columns);
+  if (extras.column_bias != nullptr) {
+    EXTENSOR_SELECT(find_conversion)(dtype, DType::float32)(extras.column_bias, bias.data(), b.columns);
+    product.column_bias = bias.data();
+  }
+  product.activation = extras.activation;
+  multiply_stacks(a, b, ndim, shape, [&](const auto& batch, int64_t from_a, int64_t from_b, int64_t to) {
+    HalfProduct here = product;
+    here.a += from_a, here.b += from_b, here.c = out + to;
+    half_matmul(dtype, here, HalfBatch{batch.count, batch.a, batch.b, batch.c});
+  });
 }
 
 // A new array of `shape` that holds a @ b over the batch axes of `shape` (its first `batch_ndim` axes).
@@ -135,10 +167,16 @@ Array multiplied(DType dtype, Stack a, Stack b, int ndim, const npy_intp* shape,
   broadcast_batch(b, batch_ndim, shape);
   int64_t count = 1;
   for (int axis = 0; axis < batch_ndim; ++axis) count *= shape[axis];
+  const Extras extras{column_bias, activation};
+  if (is_half(dtype)) {
+    MaybeReleaseGil unlocked(half_product_ns(dtype, a.rows, b.columns, a.columns) * double(count));
+    multiply_halves(dtype, a, b, batch_ndim, shape, data_of<uint16_t>(out), extras);
+    return out;
+  }
   with_type(dtype, [&](auto zero) {
     using T = decltype(zero);
     MaybeReleaseGil unlocked(product_ns<T>(a.rows, b.columns, a.columns) * double(count));
-    multiply_stacks<T>(a, b, batch_ndim, shape, data_of<T>(out), {static_cast<const T*>(column_bias), activation});
+    multiply_floats<T>(a, b, batch_ndim, shape, data_of<T>(out), extras);
   });
   return out;
 }
@@ -154,13 +192,13 @@ bool broadcast_shapes(const Stack& a, const Stack& b, int& ndim, npy_intp* shape
   return true;
 }
 
-PyObject* call_matmul(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+PyObject* call_matmul(PyObject*, PyObject* const* args, Py_ssize_t count) {
   if (count != 2) return not_covered();
   PyArrayObject* a = as_array(args[0]);
   PyArrayObject* b = as_array(args[1]);
   if (a == nullptr || b == nullptr || PyArray_NDIM(a) == 0 || PyArray_NDIM(b) == 0) return not_covered();
   const DType dtype = dtype_of(a);
-  if (!is_float(dtype)) return call_widened(call_matmul, self, args, count);
+  if (!is_multiplied(dtype)) return not_covered();
   if (!is_covered(a, dtype) || !is_covered(b, dtype)) return not_covered();
   const Stack left = stack_of(a, false), right = stack_of(b, true);
   npy_intp shape[NPY_MAXDIMS + 2];
@@ -182,13 +220,13 @@ PyObject* call_inner(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return b == nullptr || PyArray_NDIM(b) > 1 ? not_covered() : call_matmul(self, args, count);
 }
 
-PyObject* call_outer(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+PyObject* call_outer(PyObject*, PyObject* const* args, Py_ssize_t count) {
   if (count != 2) return not_covered();
   PyArrayObject* a = as_array(args[0]);
   PyArrayObject* b = as_array(args[1]);
   if (a == nullptr || b == nullptr || PyArray_NDIM(a) != 1 || PyArray_NDIM(b) != 1) return not_covered();
   const DType dtype = dtype_of(a);
-  if (!is_float(dtype)) return call_widened(call_outer, self, args, count);
+  if (!is_multiplied(dtype)) return not_covered();
   if (!is_covered(a, dtype) || !is_covered(b, dtype)) return not_covered();
   const npy_intp shape[] = {PyArray_DIM(a, 0), PyArray_DIM(b, 0)};
   return multiplied(dtype, stack_of(a, true), stack_of(b, false), 2, shape, 0).release();
@@ -208,7 +246,7 @@ struct Rows {
 };
 
 // y = x @ weight.T + bias; with "relu" as a fourth argument, max(y, 0) of it.
-PyObject* call_linear(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+PyObject* call_linear(PyObject*, PyObject* const* args, Py_ssize_t count) {
   if (count != 3 && count != 4) return not_covered();
   if (count == 4 && !is_text(args[3], "relu")) return not_covered();
   PyArrayObject* x = as_array(args[0]);
@@ -217,7 +255,7 @@ PyObject* call_linear(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (x == nullptr || weight == nullptr || PyArray_NDIM(x) < 1 || PyArray_NDIM(weight) != 2) return not_covered();
   if (bias == nullptr && args[2] != Py_None) return not_covered();
   const DType dtype = dtype_of(x);
-  if (!is_float(dtype)) return call_widened(call_linear, self, args, count);
+  if (!is_multiplied(dtype)) return not_covered();
   const int ndim = PyArray_NDIM(x);
   if (!is_covered(x, dtype) || !is_covered(weight, dtype) || PyArray_DIM(x, ndim - 1) != PyArray_DIM(weight, 1)) return not_covered();
   if (bias != nullptr && (!is_covered(bias, dtype) || PyArray_NDIM(bias) != 1 || !PyArray_IS_C_CONTIGUOUS(bias) ||
@@ -234,6 +272,10 @@ PyObject* call_linear(PyObject* self, PyObject* const* args, Py_ssize_t count) {
 
 // The sum of the rows of a matrix. It is dense along one side.
 void sum_rows(DType dtype, const Stack& matrix, void* out) {
+  if (is_half(dtype)) {
+    const MaybeReleaseGil unlocked(reduce_ns(Reduction::sum, double(matrix.rows * matrix.columns)));
+    return EXTENSOR_SELECT(sum_half_rows)(dtype, matrix.rows, matrix.columns, matrix.data, matrix.row, matrix.column, out);
+  }
   ReduceLayout layout;
   if (matrix.column == 1) {
     layout.length = matrix.rows, layout.length_stride = matrix.row, layout.inner = matrix.columns;
@@ -244,7 +286,7 @@ void sum_rows(DType dtype, const Stack& matrix, void* out) {
 }
 
 // (g @ weight, rows(g).T @ rows(x), the sum of rows(g)), each None where it is not needed.
-PyObject* call_linear_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+PyObject* call_linear_backward(PyObject*, PyObject* const* args, Py_ssize_t count) {
   bool needs[3];
   if (count != 4 || !read_flags(args[3], needs, 3)) return not_covered();
   PyArrayObject* g = as_array(args[0]);
@@ -252,7 +294,7 @@ PyObject* call_linear_backward(PyObject* self, PyObject* const* args, Py_ssize_t
   PyArrayObject* weight = as_array(args[2]);
   if (g == nullptr || x == nullptr || weight == nullptr || PyArray_NDIM(weight) != 2) return not_covered();
   const DType dtype = dtype_of(g);
-  if (!is_float(dtype)) return call_widened(call_linear_backward, self, args, count);
+  if (!is_multiplied(dtype)) return not_covered();
   const int ndim = PyArray_NDIM(x);
   if (!is_covered(g, dtype) || !is_covered(x, dtype) || !is_covered(weight, dtype) || ndim < 1 || PyArray_NDIM(g) != ndim ||
       PyArray_DIM(g, ndim - 1) != PyArray_DIM(weight, 0) || PyArray_DIM(x, ndim - 1) != PyArray_DIM(weight, 1))
@@ -289,7 +331,7 @@ PyObject* vector_gradients(PyArrayObject* g, PyArrayObject* a, PyArrayObject* b,
 }
 
 // (g @ b.T, a.T @ g) for matrices and vectors, stacks of the same batch shape, and a batch of A's with one B.
-PyObject* call_matmul_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+PyObject* call_matmul_backward(PyObject*, PyObject* const* args, Py_ssize_t count) {
   bool needs[2];
   if (count != 4 || !read_flags(args[3], needs, 2)) return not_covered();
   PyArrayObject* g = as_array(args[0]);
@@ -297,7 +339,7 @@ PyObject* call_matmul_backward(PyObject* self, PyObject* const* args, Py_ssize_t
   PyArrayObject* b = as_array(args[2]);
   if (g == nullptr || a == nullptr || b == nullptr) return not_covered();
   const DType dtype = dtype_of(g);
-  if (!is_float(dtype)) return call_widened(call_matmul_backward, self, args, count);
+  if (!is_multiplied(dtype)) return not_covered();
   const int a_ndim = PyArray_NDIM(a), b_ndim = PyArray_NDIM(b);
   if (!is_covered(g, dtype) || !is_covered(a, dtype) || !is_covered(b, dtype)) return not_covered();
   if (a_ndim <= 2 && b_ndim <= 2 && a_ndim * b_ndim > 0 && a_ndim + b_ndim < 4) return vector_gradients(g, a, b, needs);

@@ -11,6 +11,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/exceptions.hpp"
 #include "core/allocation_failure.hpp"
+#include "core/bf16_unit.hpp"
 #include "core/isa.hpp"
 #include "core/memory.hpp"
 #include "core/threads.hpp"
@@ -46,6 +47,8 @@ long long read_whole(PyObject* object) {
 }
 
 PyObject* py_isa(PyObject*, PyObject*) { return PyUnicode_FromString(isa_name(active_isa())); }
+
+PyObject* py_has_bf16_unit(PyObject*, PyObject*) { return PyBool_FromLong(has_bf16_unit()); }
 
 PyObject* py_get_num_threads(PyObject*, PyObject*) { return PyLong_FromLong(get_num_threads()); }
 
@@ -94,6 +97,8 @@ PyObject* py_fail_allocation_after(PyObject*, PyObject* count) {
 
 PyMethodDef functions[] = {
     {"isa", py_isa, METH_NOARGS, "isa($module)\n--\n\nThe instruction set the kernels use."},
+    {"has_bf16_unit", py_has_bf16_unit, METH_NOARGS,
+     "has_bf16_unit($module)\n--\n\nWhether products of bfloat16 use the processor's dot product of pairs."},
     {"get_num_threads", py_get_num_threads, METH_NOARGS,
      "get_num_threads($module)\n--\n\nThreads a kernel may use, the caller included."},
     {"set_num_threads", py_set_num_threads, METH_O, "set_num_threads($module, count, /)\n--\n\nThreads a kernel may use from now on."},

@@ -153,7 +153,12 @@ def build_info() -> dict[str, str]:
         return found | {"instruction set": "NumPy's", "core": "none"}
     with open(str(_native.__file__), "rb") as file:
         core = hashlib.file_digest(file, "sha256").hexdigest()[:16]
-    return found | {"instruction set": _native.isa(), "core": core}
+    return found | {"instruction set": _instruction_set(), "core": core}
+
+
+def _instruction_set() -> str:
+    assert _native is not None
+    return _native.isa() + (" with bfloat16 dot products" if _native.has_bf16_unit() else "")
 
 
 def show_config() -> None:
@@ -175,7 +180,7 @@ def show_config() -> None:
         threads = f"{get_num_threads()}, unused by NumPy kernels"
     else:
         kernels = f"{native} native, {reference} reference (NumPy)"
-        instructions = _native.isa()
+        instructions = _instruction_set()
         threads = str(get_num_threads())
     print(f"ExTensor {__version__} (Python {sys.version.split()[0]}, NumPy {np.__version__})")
     print(f"  kernels          {kernels}")

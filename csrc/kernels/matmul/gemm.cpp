@@ -11,6 +11,7 @@
 #include "core/threads.hpp"
 #include "core/workspace.hpp"
 #include "kernels/matmul/dot.hpp"
+#include "kernels/matmul/matmul.hpp"
 #include "kernels/matmul/pack.hpp"
 
 namespace extensor::EXTENSOR_ISA {

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "core/partial.hpp"
-#include "kernels/matmul/matmul.hpp"
+#include "kernels/matmul/product.hpp"
 
 namespace extensor::EXTENSOR_ISA {
 

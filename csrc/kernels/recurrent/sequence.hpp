@@ -6,6 +6,7 @@
 
 #include "core/threads.hpp"
 #include "core/workspace.hpp"
+#include "kernels/matmul/matmul.hpp"
 #include "kernels/recurrent/packed_weight.hpp"
 #include "kernels/recurrent/recurrent.hpp"
 #include "kernels/reduce/reduce.hpp"

@@ -1,0 +1,158 @@
+// Products of float16 and bfloat16 whose elements are widened on their way into the panels of the float32 product.
+// Compiled once per instruction set.
+#include "kernels/matmul/half_blocks.hpp"
+#include "kernels/matmul/pack.hpp"
+
+namespace extensor::EXTENSOR_ISA {
+namespace {
+
+template <class S>
+EXTENSOR_INLINE float widened_one(uint16_t half) {
+  if constexpr (std::is_same_v<S, Float16>) return widen_float16_bits(half);
+  else return widen_bfloat16_bits(half);
+}
+
+// `count` neighbours, the two of each pair swapped; `to` is as long as whole vectors.
+template <class S>
+void widen_swapped(const uint16_t* from, int64_t count, float* to) {
+  constexpr int lanes = Floats::lanes;
+  int64_t i = 0;
+  if constexpr (converts_halves) {
+    for (; i + 2 * lanes <= count; i += 2 * lanes) {
+      const S* const halves = reinterpret_cast<const S*>(from + i);
+      Floats even, odd, first, second;
+      split_pairs(load_widened(halves), load_widened(halves + lanes), even, odd);
+      join_pairs(odd, even, first, second);
+      store(to + i, first);
+      store(to + i + lanes, second);
+    }
+  }
+  for (; i < count; ++i) to[i ^ 1] = widened_one<S>(from[i]);
+  if (count % 2 != 0) to[count - 1] = 0;
+}
+
+// This many neighbours as they are.
+template <class S>
+void widen_row(const uint16_t* from, int64_t count, float* to) {
+  if constexpr (std::is_same_v<S, Float16>) widen_float16(from, to, count);
+  else widen_bfloat16(from, to, count);
+}
+
+// As many steps as are widened at a time into a little matrix, from which panels are packed.
+constexpr int64_t stretch = 64;
+
+template <class S>
+struct WideningEngine {
+  using Packed = float;
+  using Half = S;
+  static constexpr int64_t per_packed = 1, group = 1;
+
+  static int64_t steps(int64_t k) { return (k + 1) / 2 * 2; }
+  static double ns(int64_t m, int64_t n, int64_t k) { return product_ns<float>(m, n, k); }
+  static bool must_pack_a(const HalfProduct&, int64_t) { return true; }
+
+  // wide[i * stretch + p] = x[i, p], the steps of each pair swapped.
+  static void widen_stretch(int64_t steps, int64_t rows, const uint16_t* x, int64_t row, int64_t step, float* wide) {
+    if (row == 1) {
+      float line[half_panel];
+      for (int64_t p = 0; p < steps; ++p) {
+        widen_row<S>(x + p * step, rows, line);
+        for (int64_t i = 0; i < rows; ++i) wide[i * stretch + (p ^ 1)] = line[i];
+      }
+      if (steps % 2 != 0)
+        for (int64_t i = 0; i < rows; ++i) wide[i * stretch + steps - 1] = 0;
+      return;
+    }
+    for (int64_t i = 0; i < rows; ++i) {
+      float* const to = wide + i * stretch;
+      if (step == 1) {
+        widen_swapped<S>(x + i * row, steps, to);
+        continue;
+      }
+      for (int64_t p = 0; p < steps; ++p) to[p ^ 1] = widened_one<S>(x[i * row + p * step]);
+      if (steps % 2 != 0) to[steps - 1] = 0;
+    }
+  }
+
+  static void pack_a(int64_t k, int rows, int64_t available, const uint16_t* a, int64_t a_row, int64_t a_col, float* to) {
+    if (a_row == 1) {
+      const int64_t there = min_of(available, ceil_div(rows, Floats::lanes) * Floats::lanes);  // whole vectors, where the next panels lend their rows
+      for (int64_t p = 0; p < k; ++p) {
+        float line[half_panel];
+        widen_row<S>(a + p * a_col, there, line);
+        for (int i = 0; i < rows; ++i) to[(p ^ 1) * rows + i] = line[i];
+      }
+      if (k % 2 != 0)
+        for (int i = 0; i < rows; ++i) to[(k - 1) * rows + i] = 0;
+      return;
+    }
+    float wide[max_rows * stretch];
+    for (int64_t p = 0; p < k; p += stretch) {
+      const int64_t count = min_of(stretch, k - p);
+      widen_stretch(count, rows, a + p * a_col, a_row, a_col, wide);
+      pack_panel_a<float>(steps(count), rows, rows, wide, stretch, 1, to + p * rows);
+    }
+  }
+  static void pack_b(int64_t k, int64_t columns, const uint16_t* b, int64_t b_row, int64_t b_col, float* to) {
+    constexpr int panel = half_panel;
+    if (b_col == 1) {
+      for (int64_t p = 0; p < k; ++p) {
+        widen_row<S>(b + p * b_row, columns, to + (p ^ 1) * panel);
+        for (int64_t j = columns; j < panel; ++j) to[(p ^ 1) * panel + j] = 0;
+      }
+      if (k % 2 != 0)
+        for (int j = 0; j < panel; ++j) to[(k - 1) * panel + j] = 0;
+      return;
+    }
+    float wide[half_panel * stretch];
+    for (int64_t p = 0; p < k; p += stretch) {
+      const int64_t count = min_of(stretch, k - p);
+      widen_stretch(count, columns, b + p * b_row, b_col, b_row, wide);
+      pack_panel_b<float>(steps(count), int(columns), wide, 1, stretch, to + p * panel);
+    }
+  }
+
+  template <int Vectors>
+  static void multiply_rows(const Tile<float>& tile, int rows) {
+    switch (rows) {
+#if defined(__AVX512F__)
+      case 12: return multiply_tile<float, 12, Vectors, true>(tile);
+      case 11: return multiply_tile<float, 11, Vectors, true>(tile);
+      case 10: return multiply_tile<float, 10, Vectors, true>(tile);
+      case 9: return multiply_tile<float, 9, Vectors, true>(tile);
+      case 8: return multiply_tile<float, 8, Vectors, true>(tile);
+      case 7: return multiply_tile<float, 7, Vectors, true>(tile);
+#endif
+      case 6: return multiply_tile<float, 6, Vectors, true>(tile);
+      case 5: return multiply_tile<float, 5, Vectors, true>(tile);
+      case 4: return multiply_tile<float, 4, Vectors, true>(tile);
+      case 3: return multiply_tile<float, 3, Vectors, true>(tile);
+      case 2: return multiply_tile<float, 2, Vectors, true>(tile);
+      default: return multiply_tile<float, 1, Vectors, true>(tile);
+    }
+  }
+
+  static void multiply(const HalfTile<float>& half, bool) {
+    float room[max_rows * half_panel];
+    const bool in_place = half.sums != nullptr;
+    Tile<float> tile;
+    tile.k = half.steps, tile.a = half.a, tile.a_row = 0, tile.a_col = 1, tile.b = half.b, tile.b_row = half_panel;
+    tile.c = in_place ? half.sums : room, tile.c_row = in_place ? half.sums_row : half_panel;
+    tile.columns = half.columns;
+    tile.add_to_c = !half.first;
+    tile.last = half.last && half.wide_c;
+    tile.column_bias = half.column_bias, tile.row_bias = half.row_bias, tile.activation = half.activation;
+    if (half.columns <= Floats::lanes) multiply_rows<1>(tile, half.rows);
+    else multiply_rows<2>(tile, half.rows);
+    if (half.last && !half.wide_c) finish_half_rows<S>(half, tile.c, tile.c_row);
+  }
+};
+
+}  // namespace
+
+const HalfMatmulTable& half_matmul_table() {
+  static constexpr HalfMatmulTable table = {multiply_half_batch<WideningEngine<Float16>>, multiply_half_batch<WideningEngine<BFloat16>>};
+  return table;
+}
+
+}  // namespace extensor::EXTENSOR_ISA

@@ -1,0 +1,228 @@
+"""The native products of half precision bit by bit: order, blocks, layouts, the bfloat16 unit and widening, threads."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from extensor import get_num_threads, set_num_threads
+from extensor.dtypes import bfloat16
+from extensor.kernels import KERNELS, NATIVE
+from extensor.kernels.reference.half_products import fused_multiply_add, half_product
+
+pytestmark = pytest.mark.skipif("matmul" not in NATIVE, reason="the native module is not built")
+
+RNG = np.random.default_rng(15)
+DTYPES = [bfloat16, np.float16]
+# m, n, k: thin on every side, odd tails, pairs without a partner, several blocks of k, a small result of a long sum
+SIZES = [
+    (1, 1, 1), (4, 4, 2), (1, 70, 301), (2, 33, 17), (5, 16, 16), (7, 17, 9), (13, 31, 257), (25, 64, 64), (100, 1, 50),
+    (12, 32, 128), (24, 96, 65), (3, 40, 1030), (40, 30, 2051), (6, 5, 9000), (0, 3, 4), (3, 0, 4), (3, 4, 0),
+]  # fmt: skip
+
+
+def has_unit(dtype: Any) -> bool:
+    from extensor import _native
+
+    return dtype == bfloat16 and _native.has_bf16_unit()
+
+
+def numbers(*shape: int, dtype: Any = bfloat16) -> np.ndarray:
+    return (RNG.standard_normal(shape) * np.exp2(RNG.integers(-6, 6, shape))).astype(dtype)
+
+
+def cancelling(m: int, n: int, k: int, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Operands whose product is 0 but for how its sums are rounded: that is what the result shows."""
+    a, b, half = numbers(m, k, dtype=dtype), numbers(k, n, dtype=dtype), k // 2
+    order = RNG.permutation(half)
+    a[:, half : 2 * half], b[half : 2 * half] = a[:, order], -b[order]
+    return a, b
+
+
+def laid_out(x: np.ndarray, how: str) -> np.ndarray:
+    """The same values: C order, Fortran order, every second of a larger array, or rows of odd length at an odd place."""
+    if how == "C":
+        return np.ascontiguousarray(x)
+    if how == "F":
+        return np.asfortranarray(x)
+    if how == "spread":
+        wide = np.zeros([2 * n for n in x.shape], x.dtype)
+        wide[tuple(slice(None, None, 2) for _ in x.shape)] = x
+        return wide[tuple(slice(None, None, 2) for _ in x.shape)]
+    odd = np.zeros((x.shape[0], (x.shape[1] + 1) // 2 * 2 + 1), x.dtype)
+    odd[:, 1 : 1 + x.shape[1]] = x
+    return odd[:, 1 : 1 + x.shape[1]]
+
+
+def assert_same_bits(got: Any, expected: np.ndarray) -> None:
+    assert got is not NotImplemented
+    assert got.dtype == expected.dtype
+    assert got.shape == expected.shape
+    np.testing.assert_array_equal(got.view(np.uint16), expected.view(np.uint16))
+
+
+def expected_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return half_product(a, b, flush=has_unit(a.dtype)).astype(a.dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=["bfloat16", "float16"])
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_bits_are_those_of_the_reference(size: tuple[int, int, int], dtype: Any) -> None:
+    a, b = cancelling(*size, dtype)
+    expected = expected_product(a, b)
+    for left, right in itertools.product(("C", "F", "spread", "odd"), repeat=2):
+        assert_same_bits(NATIVE["matmul"](laid_out(a, left), laid_out(b, right)), expected)
+
+
+def test_reference_is_a_fused_multiply_add() -> None:
+    # a tie in float64 that was none: 1 + 2^-24 + 2^-60 is above the middle of two floats, and 1 + 2^-24 is the middle
+    one, half, tiny = np.float32(1), np.float32(2.0**-12), np.float32(2.0**-30)
+    assert fused_multiply_add(half[None], half[None], one[None])[0] == 1
+    above = np.nextafter(one, np.float32(2)) - np.float32(0)
+    assert (
+        fused_multiply_add(np.float32([2.0**-12]), np.float32([2.0**-12 * (1 + 2.0**-7)]), one[None])[0]
+        == above
+    )
+    assert fused_multiply_add(tiny[None], tiny[None], np.float32([1 + 2.0**-23]))[0] == above
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=["bfloat16", "float16"])
+def test_reference_is_near_the_exact_product(dtype: Any) -> None:
+    a, b = numbers(9, 300, dtype=dtype), numbers(300, 7, dtype=dtype)
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    magnitude = np.abs(a.astype(np.float64)) @ np.abs(b.astype(np.float64))
+    assert (np.abs(half_product(a, b, flush=False) - exact) <= 300 * 2.0**-24 * magnitude).all()
+
+
+def test_subnormal_numbers() -> None:
+    """The unit takes them for 0, widening counts them."""
+    tiny = np.full((1, 4), 2.0**-130).astype(bfloat16)
+    large = np.full((4, 1), 2.0**20).astype(bfloat16)
+    expected = 0.0 if has_unit(bfloat16) else 4 * 2.0**-110
+    assert float(NATIVE["matmul"](tiny, large)[0, 0]) == expected
+    assert_same_bits(NATIVE["matmul"](tiny, large), expected_product(tiny, large))
+    mixed = (numbers(9, 50).astype(np.float32) * np.float32(2.0**-66)).astype(bfloat16)
+    other = (numbers(50, 40).astype(np.float32) * np.float32(2.0**-63)).astype(bfloat16)
+    assert_same_bits(NATIVE["matmul"](mixed, other), expected_product(mixed, other))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=["bfloat16", "float16"])
+def test_not_finite_numbers_stay_where_they_belong(dtype: Any) -> None:
+    a, b = numbers(30, 33, dtype=dtype), numbers(33, 50, dtype=dtype)
+    a[3, 32] = np.nan
+    a[7, 5] = np.inf
+    b[4, 9] = -np.inf
+    got = NATIVE["matmul"](a, b).astype(np.float32)
+    assert np.isnan(got[3]).all()
+    assert np.isinf(got[7, :9]).all()
+    assert np.isfinite(np.delete(np.delete(got, [3, 7], 0), 9, 1)).all()
+    assert np.array_equal(got, expected_product(a, b).astype(np.float32), equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=["bfloat16", "float16"])
+@pytest.mark.parametrize("activation", [(), ("relu",)], ids=["linear", "relu"])
+def test_linear(dtype: Any, activation: tuple[str, ...]) -> None:
+    x, weight, bias = numbers(3, 11, 70, dtype=dtype), numbers(45, 70, dtype=dtype), numbers(45, dtype=dtype)
+    sums = half_product(x.reshape(33, 70), weight.T, flush=has_unit(dtype)) + bias.astype(np.float32)
+    sums = np.maximum(sums, 0) if activation else sums
+    assert_same_bits(NATIVE["linear"](x, weight, bias, *activation), sums.astype(dtype).reshape(3, 11, 45))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=["bfloat16", "float16"])
+def test_linear_backward(dtype: Any) -> None:
+    g, x, weight = (
+        numbers(3, 11, 45, dtype=dtype),
+        numbers(3, 11, 70, dtype=dtype),
+        numbers(45, 70, dtype=dtype),
+    )
+    grad_x, grad_weight, grad_bias = NATIVE["linear_backward"](g, x, weight, (True, True, True))
+    rows = g.reshape(33, 45)
+    assert_same_bits(grad_x, expected_product(rows, weight).reshape(x.shape))
+    assert_same_bits(grad_weight, expected_product(rows.T, x.reshape(33, 70)))
+    assert_same_bits(grad_bias, rows.astype(np.float64).sum(0).astype(np.float32).astype(dtype))
+    assert NATIVE["linear_backward"](g, x, weight, (False, False, False)) == (None, None, None)
+    across = np.asfortranarray(rows)
+    assert_same_bits(
+        NATIVE["linear_backward"](across, x.reshape(33, 70), weight, (False, False, True))[2], grad_bias
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=["bfloat16", "float16"])
+def test_batches_and_their_gradients(dtype: Any) -> None:
+    a, b, g = (
+        numbers(2, 1, 20, 30, dtype=dtype),
+        numbers(3, 30, 10, dtype=dtype),
+        numbers(2, 3, 20, 10, dtype=dtype),
+    )
+    got = NATIVE["matmul"](a, b)
+    for i, j in itertools.product(range(2), range(3)):
+        assert_same_bits(got[i, j], expected_product(a[i, 0], b[j]))
+    full = np.ascontiguousarray(np.broadcast_to(a, (2, 3, 20, 30)))
+    grad_a, grad_b = NATIVE["matmul_backward"](
+        g, full, np.ascontiguousarray(np.broadcast_to(b, (2, 3, 30, 10))), (True, True)
+    )
+    for i, j in itertools.product(range(2), range(3)):
+        assert_same_bits(grad_a[i, j], expected_product(g[i, j], b[j].T))
+        assert_same_bits(grad_b[i, j], expected_product(a[i, 0].T, g[i, j]))
+    for kernel in ("dot", "inner"):
+        row = numbers(500, dtype=dtype)
+        assert_same_bits(NATIVE[kernel](row, row), expected_product(row[None], row[:, None])[0, 0])
+    column = numbers(40, dtype=dtype)
+    assert_same_bits(NATIVE["outer"](column, column), expected_product(column[:, None], column[None]))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=["bfloat16", "float16"])
+@pytest.mark.parametrize("size", [(300, 400, 500), (60, 70, 9000), (1, 3000, 900), (700, 40, 2100)], ids=str)
+def test_threads_give_the_same_bits(size: tuple[int, int, int], dtype: Any) -> None:
+    a, b = cancelling(*size, dtype)
+    before = get_num_threads()
+    try:
+        found = []
+        for threads in (1, 2, 3, 4):
+            set_num_threads(threads)
+            found.append(NATIVE["matmul"](a, b))
+    finally:
+        set_num_threads(before)
+    for other in found[1:]:
+        assert_same_bits(other, found[0])
+    # A corner of a large product is that of a small one: no cut decides about bits.
+    assert_same_bits(found[0][:5, :6], expected_product(a[:5], b[:, :6]))
+
+
+WIDENED = """
+import sys
+import numpy as np
+from extensor.dtypes import bfloat16
+from extensor.kernels import NATIVE
+a, b = (np.load(path).view(bfloat16) for path in sys.argv[1:3])
+np.save(sys.argv[3], NATIVE["matmul"](a, b).view(np.uint16))
+"""
+
+
+def test_widening_gives_the_bits_of_the_unit(tmp_path: Path) -> None:
+    a, b = cancelling(50, 45, 1111, bfloat16)
+    np.save(tmp_path / "a.npy", a.view(np.uint16))
+    np.save(tmp_path / "b.npy", b.view(np.uint16))
+    environment = os.environ | {"EXTENSOR_BF16_UNIT": "0"}
+    subprocess.run(
+        [sys.executable, "-c", WIDENED, *(str(tmp_path / name) for name in ("a.npy", "b.npy", "out.npy"))],
+        env=environment, check=True,
+    )  # fmt: skip
+    assert_same_bits(np.load(tmp_path / "out.npy").view(bfloat16), NATIVE["matmul"](a, b))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=["bfloat16", "float16"])
+def test_reference_kernels_agree_within_a_rounding(dtype: Any) -> None:
+    x, weight, bias = numbers(20, 60, dtype=dtype), numbers(30, 60, dtype=dtype), numbers(30, dtype=dtype)
+    got = KERNELS["linear"].on_arrays(x, weight, bias).astype(np.float64)
+    expected = KERNELS["linear"].by_reference(x, weight, bias).astype(np.float64)
+    magnitude = np.abs(x.astype(np.float64)) @ np.abs(weight.astype(np.float64)).T
+    unit = 2.0**-8 if dtype == bfloat16 else 2.0**-11
+    assert (np.abs(got - expected) <= unit * np.abs(expected) + 1e-6 * magnitude).all()
