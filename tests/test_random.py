@@ -115,3 +115,8 @@ REFUSED = [
 def test_refused(name, arguments, error, text):
     with pytest.raises(error, match=rf"^\[{name}\].*{text}"):
         getattr(et.random, name)(*arguments)
+
+
+def test_a_choice_that_finds_no_memory() -> None:
+    with pytest.raises(MemoryError, match=r"^\[choice\] Unable to allocate"):
+        et.random.choice(0, et.tensor([1, 2, 3]), (2**20, 2**20))

@@ -52,9 +52,17 @@ size_t byte_count(DType dtype, int ndim, const npy_intp* shape) {
   return overflows ? SIZE_MAX : bytes;
 }
 
+// Says what there was no memory for, in NumPy's words.
+PyArrayObject* no_memory_for(PyArray_Descr* descriptor, int ndim, const npy_intp* shape) {
+  PyObject* lengths = PyArray_IntTupleFromIntp(ndim, shape);
+  if (lengths != nullptr) PyErr_Format(PyExc_MemoryError, "Unable to allocate an array with shape %S and data type %S", lengths, descriptor);
+  Py_XDECREF(lengths);
+  return nullptr;
+}
+
 PyArrayObject* new_pooled_array(PyArray_Descr* descriptor, size_t bytes, int ndim, const npy_intp* shape, const npy_intp* strides) {
   void* data = acquire_buffer(bytes);
-  if (data == nullptr) return reinterpret_cast<PyArrayObject*>(PyErr_NoMemory());
+  if (data == nullptr) return no_memory_for(descriptor, ndim, shape);
   BufferObject* buffer = PyObject_New(BufferObject, buffer_type);
   if (buffer == nullptr) {
     recycle_buffer(data, bytes);
@@ -113,7 +121,7 @@ PyArrayObject* new_array(DType dtype, int ndim, const npy_intp* shape, const npy
   const size_t bytes = byte_count(dtype, ndim, shape);
   PyArray_Descr* descriptor = descriptor_of(dtype);
   if (bytes >= pooled_bytes) return new_pooled_array(descriptor, bytes, ndim, shape, strides);
-  if (allocation_fails()) return reinterpret_cast<PyArrayObject*>(PyErr_NoMemory());
+  if (allocation_fails()) return no_memory_for(descriptor, ndim, shape);
   Py_INCREF(descriptor);  // PyArray_NewFromDescr steals it
   PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descriptor, ndim, shape, nullptr, nullptr, 0, nullptr);
   if (array != nullptr && strides != nullptr) {

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
+from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
 import numpy as np
 
 __all__ = [
-    "NodeBase", "OpBase", "TensorBase", "clear_plans", "current_trace", "enable_plans", "exchange_mode", "exchange_observer",
+    "Blocks", "NodeBase", "OpBase", "RecordingBlock", "TensorBase", "clear_plans", "current_trace", "enable_plans", "exchange_mode", "exchange_observer",
     "exchange_recording", "get_observer", "is_recording", "next_sequence", "plan_counts", "register_classes", "set_plan_maker",
 ]  # fmt: skip
 
@@ -93,7 +94,12 @@ class OpBase:
     numbers = 0
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.call(*args, **kwargs)  # type: ignore[attr-defined]
+        try:
+            return self.call(*args, **kwargs)  # type: ignore[attr-defined]
+        except MemoryError as error:
+            if str(error).startswith("["):
+                raise
+            raise MemoryError(f"[{self.__name__}] {str(error) or 'out of memory'}") from None  # type: ignore[attr-defined]
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -121,6 +127,53 @@ def register_classes(tensor: type, node: type, ops: tuple[type, ...], package_pa
     """Tell the recorder the Python classes to make, and whose frames are not the user's."""
     global _package_path
     _package_path = package_path
+
+
+class Blocks(threading.local):
+    """The blocks of one kind that this thread is in, as [block, what was before it]; the innermost comes last.
+
+    Blocks may be entered again and left in any order (generators do that): the last one to be left restores what was before
+    the first.
+    """
+
+    def __init__(self) -> None:
+        self.blocks: list[list[Any]] = []
+
+    def enter(self, block: object, before: Any) -> None:
+        """This thread has entered a block, before which something was so."""
+        self.blocks.append([block, before])
+
+    def leave(self, block: object, exchange: Callable[[Any], Any]) -> None:
+        """This thread leaves a block: what was before it is restored, now or when the block inside it is left."""
+        blocks = self.blocks
+        place = len(blocks) - 1
+        while place >= 0 and blocks[place][0] is not block:
+            place -= 1
+        if place < 0:
+            raise RuntimeError(f"[{type(block).__name__}] the block is left but was not entered in this thread")
+        _, before = blocks.pop(place)
+        if place == len(blocks):
+            exchange(before)
+        else:
+            blocks[place][1] = before
+
+
+_recording = Blocks()
+
+
+class RecordingBlock:
+    """A block in which this thread records, or does not."""
+
+    __slots__ = ("_on",)
+
+    def __init__(self, on: bool) -> None:
+        self._on = bool(on)
+
+    def __enter__(self) -> None:
+        _recording.enter(self, exchange_recording(self._on))
+
+    def __exit__(self, *exception: object) -> None:
+        _recording.leave(self, exchange_recording)
 
 
 def is_recording() -> bool:

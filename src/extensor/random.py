@@ -62,7 +62,7 @@ def drawn(function: str, draw: Callable[[], Any], dtype: np.dtype[Any]) -> ExTen
     try:
         array = np.asarray(draw())
     except MemoryError as error:
-        raise MemoryError(f"[{function}] {error or 'out of memory'}") from None
+        raise MemoryError(f"[{function}] {str(error) or 'out of memory'}") from None
     except ValueError as error:
         raise ValueError(f"[{function}] the tensor cannot be made: {error}") from None
     with np.errstate(over="ignore"):  # a number beyond float16 is inf, as in any cast
@@ -395,7 +395,9 @@ def choice(rng: Rng, x: Any, shape: Any = (), replace: bool = True, p: Any = Non
         chances = chances / chances.sum()
     try:
         places = source.choice(found.shape[0], lengths, again, chances)
-    except (ValueError, MemoryError) as error:
+    except MemoryError as error:
+        raise MemoryError(f"[choice] {str(error) or 'out of memory'}") from None
+    except ValueError as error:
         raise ValueError(f"[choice] {error}") from None
     return ExTensor(np.asarray(found.numpy()[places]))
 

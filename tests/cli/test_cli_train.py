@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from extensor.cli import main
+from extensor.train.lock import FolderInUseError, is_locked, locked
 
 
 def call(*args):
@@ -168,3 +169,31 @@ def test_every_command_has_help_to_learn_from():
         assert result.exit_code == 0
         assert len(result.output.splitlines()) > 6
     assert "flowers.csv" in call("train", "--help").output
+
+
+def test_the_folder_is_locked_until_the_report_is_written(tmp_path, monkeypatch):
+    seen = []
+
+    def write_page(setup, folder):
+        seen.append(is_locked(folder))
+
+    monkeypatch.setattr("extensor.cli.train.write_page", write_page)
+    result = call("train", "mlp", "--steps", "2", "--out", tmp_path / "run")
+    assert result.exit_code == 0, result.output
+    assert seen == [True]
+    assert not is_locked(tmp_path / "run")
+
+
+def test_a_lock_is_lent_to_one_block_at_a_time(tmp_path):
+    with locked("fit", tmp_path, lends=True):
+        with locked("fit", tmp_path):
+            with pytest.raises(FolderInUseError), locked("fit", tmp_path):
+                pass
+            assert is_locked(tmp_path)
+        assert is_locked(tmp_path)
+        with locked("fit", tmp_path):
+            assert is_locked(tmp_path)
+    with locked("fit", tmp_path):
+        with pytest.raises(FolderInUseError), locked("fit", tmp_path):
+            pass
+    assert not is_locked(tmp_path)

@@ -105,6 +105,16 @@ class TestTheLibrary:
         assert found["power"]["passed"]
         assert set(found["power"]["worst_relative_error"]) == {"float64"}
 
+    def test_second_derivatives_of_a_users_pairs(self, tmp_path: Path) -> None:
+        """The upstream gradient is one of the inputs: what comes back to it is looked at too."""
+        found = functions(run("--order", "2", "--json", write(tmp_path, GOOD, "again.py")))
+        assert {name: f["failures"] for name, f in found.items()} == {"cube": [], "scaled": []}
+        wrong = BAD.replace(
+            "def cube_backward(grad_output, x):", "def cube_backward(grad_output, x):\n        x = x.detach()"
+        )
+        found = functions(run("--order", "2", "--json", write(tmp_path, wrong, "wrong.py")))
+        assert not found["cube"]["passed"]
+
     @pytest.mark.parametrize(
         ("arguments", "says"),
         [

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
 
 import extensor as et
-from extensor.graph import is_recording, set_recording
+from extensor.autograd import engine
+from extensor.graph import is_recording, observe, ops, set_recording, state
 
 
 def test_entered_again() -> None:
@@ -54,3 +59,85 @@ def test_one_block_in_two_threads() -> None:
         assert not is_recording()
     assert found == [False, True]
     assert is_recording()
+
+
+def test_left_without_being_entered() -> None:
+    with pytest.raises(RuntimeError, match=r"\[set_recording\] the block is left but was not entered"):
+        et.no_grad().__exit__(None, None, None)
+
+
+def interrupted(exchange: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The exchange of a state with an interrupt right after it, the first time: there Python looks for signals."""
+    left = [True]
+
+    def exchange_and_raise(value: Any) -> Any:
+        before = exchange(value)
+        if left:
+            left.clear()
+            raise KeyboardInterrupt
+        return before
+
+    return exchange_and_raise
+
+
+def call_forward(x: et.ExTensor) -> Any:
+    return et.exp.call(x)  # type: ignore[attr-defined]
+
+
+def call_backward(x: et.ExTensor) -> Any:
+    return et.exp_backward.call(et.ones(3), et.ones(3))  # type: ignore[attr-defined]
+
+
+def call_without_gradient(x: et.ExTensor) -> Any:
+    return et.isfinite.call(x)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("call", [call_forward, call_backward, call_without_gradient])
+def test_an_interrupt_right_after_recording_was_paused(
+    call: Callable[[et.ExTensor], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = et.tensor(np.ones(3), requires_grad=True)
+    monkeypatch.setattr(ops, "exchange_recording", interrupted(ops.exchange_recording))
+    with pytest.raises(KeyboardInterrupt):
+        call(x)
+    assert is_recording()
+
+
+def test_an_interrupt_at_the_start_of_a_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    loss = (et.tensor(np.ones(3), requires_grad=True) ** 2).sum()
+    monkeypatch.setattr(engine, "exchange_recording", interrupted(engine.exchange_recording))
+    with pytest.raises(KeyboardInterrupt):
+        loss.backward()
+    assert is_recording()
+
+
+def test_an_interrupt_right_after_an_observer_was_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "exchange_observer", interrupted(state.exchange_observer))
+    with pytest.raises(KeyboardInterrupt):
+        with observe(lambda op, args, kwargs: None):
+            pass
+    assert state.get_observer() is None
+
+
+def test_interrupts_at_any_moment_leave_recording_on() -> None:
+    """Signals while blocks are entered and left; each is handled where Python looks for it."""
+    signal = pytest.importorskip("signal")
+    native = pytest.importorskip("extensor._native", reason="only the native blocks are safe at every moment")
+    assert issubclass(set_recording, native.RecordingBlock)
+    x = et.tensor(np.ones(3), requires_grad=True)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    found = 0
+    try:
+        for _ in range(60):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.002)
+                while True:
+                    with et.no_grad():
+                        et.exp(x)
+            except KeyboardInterrupt:
+                found += 1
+            assert is_recording()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert found == 60

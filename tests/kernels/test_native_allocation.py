@@ -54,9 +54,11 @@ def references(args: list[Any]) -> list[int]:
 def bytes_lost(name: str, args: list[Any], count: int) -> int:
     """How much more Python and NumPy hold after the allocation failed several times."""
     tracemalloc.start()
+    failing(name, args, count)  # fills the caches of Python and NumPy
+    before = tracemalloc.get_traced_memory()[0]
     for _ in range(ROUNDS):
         failing(name, args, count)
-    lost = tracemalloc.get_traced_memory()[0]
+    lost = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     return lost
 
@@ -88,6 +90,39 @@ def test_gradient_of_a_convolution_that_is_not_contiguous() -> None:
     with pytest.raises(MemoryError):
         native.fail_allocation_after(0)
         NATIVE["conv2d_backward"](*args)
+
+
+@pytest.mark.parametrize("x", [et.ones((3, 4)), et.ones((600, 600))], ids=["small", "pooled"])
+def test_a_plan_that_finds_no_memory_says_so_as_its_body_does(x: et.ExTensor) -> None:
+    texts = []
+    for plans in (True, False):
+        native.enable_plans(plans)
+        try:
+            for _ in range(3):
+                et.exp(x)
+            native.fail_allocation_after(0)
+            with pytest.raises(MemoryError) as caught:
+                et.exp(x)
+            texts.append(str(caught.value))
+        finally:
+            native.enable_plans(True)
+    said = f"[exp] Unable to allocate an array with shape {x.shape} and data type float32"
+    assert texts == [said, said]
+
+
+def test_an_allocation_without_a_text_gets_one() -> None:
+    x, weight = et.ones((2, 3, 20, 20)), et.ones((8, 3, 5, 5))
+    texts = set()
+    for count in itertools.count():
+        native.fail_allocation_after(count)
+        try:
+            et.conv2d(x, weight)
+        except MemoryError as error:
+            texts.add(str(error))
+        else:
+            break
+    assert "[conv2d] out of memory" in texts
+    assert all(text.startswith("[conv2d] ") for text in texts)
 
 
 def test_each_allocation_of_a_training_step() -> None:

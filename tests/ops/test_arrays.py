@@ -249,3 +249,14 @@ def test_multivariate_normal():
     x = et.random.multivariate_normal(0, et.tensor([1.0, -1.0]), et.asarray(covariance), 40000).numpy()
     np.testing.assert_allclose(x.mean(0), [1.0, -1.0], atol=0.05)
     np.testing.assert_allclose(np.cov(x.T), covariance, atol=0.06)
+
+
+def no_memory(*arguments: object) -> None:
+    raise MemoryError
+
+
+@pytest.mark.parametrize("name", ["bincount", "histogram"])
+def test_a_result_that_finds_no_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"extensor.ops.searching.kernels.{name}", no_memory)
+    with pytest.raises(MemoryError, match=rf"^\[{name}\] out of memory"):
+        getattr(et, name)(et.tensor([1, 2, 3]))

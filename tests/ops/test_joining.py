@@ -153,6 +153,7 @@ REFUSED = [
     ("repeat", (X, -1), ValueError, "negative"),
     ("repeat", (X, [1, 2], 1), ValueError, "must be one number, or 3"),
     ("repeat", (X, [2**62, 2**62, 2**62], 1), ValueError, "fit in memory"),
+    ("repeat", (X, 2**37), MemoryError, "Unable to allocate"),
     ("repeat", (X, 0.5), TypeError, "repeats"),
     ("pad", (X, -1), ValueError, "negative"),
     ("pad", (X, (1, 2, 3)), ValueError, "pad_width"),

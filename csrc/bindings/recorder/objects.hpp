@@ -84,6 +84,7 @@ PyObject* make_tensor(PyObject* array, bool requires_grad, PyObject* node);
 Node* make_node(PyTypeObject* type, PyObject* op, PyObject* edges, PyObject* saved, PyObject* options);
 
 // Add functions to the module. False with a Python error set on failure.
+bool bind_blocks(PyObject* module);
 bool bind_plans(PyObject* module);
 bool bind_walk(PyObject* module);
 

@@ -125,8 +125,49 @@ PyObject* call_op(PyObject* self, PyObject* const* args, size_t nargsf, PyObject
   return call_in_python(self, args, nargsf, kwnames);
 }
 
+// A MemoryError names the function, wherever in it memory ran out: in a body, in a plan or in the C++ below.
+void name_memory_error(PyObject* op) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  PyObject* said = value == nullptr ? nullptr : PyObject_Str(value);
+  PyObject* name = PyObject_GetAttrString(op, "__name__");
+  const bool named = said != nullptr && PyUnicode_GET_LENGTH(said) > 0 && PyUnicode_READ_CHAR(said, 0) == '[';
+  if (said == nullptr || name == nullptr || named) {
+    PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
+  } else {
+    if (PyUnicode_GET_LENGTH(said) == 0) PyErr_Format(PyExc_MemoryError, "[%S] out of memory", name);
+    else PyErr_Format(PyExc_MemoryError, "[%S] %U", name, said);
+    Py_DECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+  }
+  Py_XDECREF(said);
+  Py_XDECREF(name);
+}
+
+// Whatever happens inside a call, an interrupt between two lines included, leaves the state of the thread as it was.
+class RestoredState {
+ public:
+  RestoredState() = default;
+  ~RestoredState() {
+    state.pauses_recording = paused_;
+    state.mode = mode_;
+  }
+  RestoredState(const RestoredState&) = delete;
+  RestoredState& operator=(const RestoredState&) = delete;
+
+ private:
+  const bool paused_ = state.pauses_recording;
+  const long long mode_ = state.mode;
+};
+
 PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  return guarded([&] { return call_op(self, args, nargsf, kwnames); });
+  const RestoredState restored;
+  PyObject* result = guarded([&] { return call_op(self, args, nargsf, kwnames); });
+  if (result == nullptr && PyErr_ExceptionMatches(PyExc_MemoryError)) name_memory_error(self);
+  return result;
 }
 
 // outcome(*args, **kwargs): see Plan::outcome; None where no plan says so.

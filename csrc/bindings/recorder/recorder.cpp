@@ -69,7 +69,7 @@ PyMethodDef functions[] = {
 // Adds the classes and functions of the recorder to the module. False with a Python error set on failure.
 bool bind_recorder(PyObject* module) {
   using namespace recorder;
-  if (!bind_plans(module) || !bind_walk(module)) return false;
+  if (!bind_blocks(module) || !bind_plans(module) || !bind_walk(module)) return false;
   tensor_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&tensor_spec));
   node_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&node_spec));
   op_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&op_spec));

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..dtypes import FLOATING, HALF, float32
 from ..errors import GraphError
-from ..graph import Branch, Node, exchange_mode, exchange_recording
+from ..graph import Branch, Node, exchange_mode, exchange_recording, is_recording
 from ..ops.arithmetic import add
 from ..ops.casting import astype
 from ..tensor import ExTensor
@@ -50,8 +50,9 @@ def backpropagate(
         retain_graph: keep what the nodes saved, for another walk.
         create_graph: record the walk itself, so that its results can be differentiated.
     """
-    before, mode = exchange_recording(create_graph), exchange_mode(0)  # gradients know no autocast
-    try:
+    before, mode = is_recording(), exchange_mode(0)  # gradients know no autocast
+    try:  # an interrupt may come right after the state changed
+        exchange_recording(create_graph)
         watched = walks.kind is not Walk or (targets is None and bool(retained))
         if walk_back is not None and not (watched or create_graph):
             wanted = None if targets is None else list(targets)
@@ -173,7 +174,10 @@ class Walk:
         if not node.op.is_custom:
             return rule.gradients(grad, self.saved(node), node.options, needs)
         # Every gradient is linear in grad_output: one that does not depend on it was not recorded.
-        probe = [ExTensor(g._array, True, g._node) for g in (grad if type(grad) is list else [grad])]
+        probe = [
+            g if g._requires_grad else ExTensor(g._array, True)
+            for g in (grad if type(grad) is list else [grad])
+        ]
         grads = rule.gradients(
             probe if type(grad) is list else probe[0], self.saved(node), node.options, needs
         )

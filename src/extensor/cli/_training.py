@@ -6,6 +6,7 @@ import json
 import math
 import os
 import statistics
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from ..testing.verifier import verify as verify_pairs
 from ..train import History
 from ..train.functions_used import functions_used
 from ..train.launch import make_trainer
+from ..train.lock import locked
 from ..train.recipes import RECIPES, Setup
 from ..train.saved_run import read_config
 from ._output import say
@@ -66,11 +68,12 @@ def _check_same_run(folder: Path, before: dict[str, Any], now: dict[str, Any]) -
 
 
 def run_training(
-    setup: Setup, options: TrainOptions, folder: Path, tensorboard: bool, resume: bool
+    setup: Setup, options: TrainOptions, folder: Path, tensorboard: bool, resume: bool, owning: ExitStack
 ) -> History:
-    """Train it."""
+    """Train it. The folder is locked until ``owning`` is left: what is written after the training belongs to the run too."""
     total = setup.total_steps(options.epochs, options.steps)
     trainer = make_trainer(setup, folder, options.recipe or "lenet", total, tensorboard)
+    owning.enter_context(locked("fit", folder, lends=True))
     return trainer.fit(
         setup.train,
         epochs=options.epochs,

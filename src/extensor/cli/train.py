@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +191,14 @@ def _train(
     options: TrainOptions, folder: Path, resume: bool, show_config: bool, tensorboard: bool, verify: bool
 ) -> dict[str, float]:
     """Train one run in its folder; returns how good it is on its test samples."""
+    with ExitStack() as owning:
+        return _train_owned(options, folder, resume, show_config, tensorboard, verify, owning)
+
+
+def _train_owned(
+    options: TrainOptions, folder: Path, resume: bool, show_config: bool, tensorboard: bool, verify: bool,
+    owning: ExitStack,
+) -> dict[str, float]:  # fmt: skip
     try:
         setup, options = prepare(options, folder, resume)
         for note in setup.notes:
@@ -197,7 +206,7 @@ def _train(
         if show_config:
             say(json.dumps({"recipe": options.recipe, "out": str(folder), **setup.config}, indent=2))
             return {}
-        history = run_training(setup, options, folder, tensorboard, resume)
+        history = run_training(setup, options, folder, tensorboard, resume, owning)
     except FileExistsError as error:
         raise click.ClickException(
             f"{error} (--resume goes on with it, --out names another folder)"

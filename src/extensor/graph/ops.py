@@ -81,8 +81,9 @@ class Op(OpBase):
         observer = get_observer()
         if observer is not None:
             return observer(self, args, kwargs)
-        records = exchange_recording(False)
-        try:
+        records = is_recording()
+        try:  # an interrupt may come after any call: the state is changed where it is surely restored
+            exchange_recording(False)
             output = self.fn(*args, **kwargs)
         finally:
             exchange_recording(records)
@@ -129,8 +130,9 @@ class Backward(OpBase):
             return _call_and_restore(self, mode, args, kwargs)
         if is_recording() and (any(map(needs_grad, args)) or any(map(needs_grad, kwargs.values()))):
             return self.fn(*args, **kwargs) if self.formula is None else self._recorded(args, kwargs)
-        records = exchange_recording(False)
+        records = is_recording()
         try:
+            exchange_recording(False)
             return self.fn(*args, **kwargs)
         finally:
             exchange_recording(records)
@@ -139,11 +141,11 @@ class Backward(OpBase):
         """The formula in float32 where arguments are half precision, its results in the dtypes of the body's."""
         outcome = self.outcome(*args, **kwargs)
         if outcome is None:  # no plan knows whether the arguments are right: the body does
-            records = exchange_recording(False)
-            try:
+            try:  # records until here, or it would not be recorded
+                exchange_recording(False)
                 outcome = outcome_of(self(*args, **kwargs))
             finally:
-                exchange_recording(records)
+                exchange_recording(True)
         given, options = list(args), dict(kwargs)
         for name in self.signature.names[len(args) : self.signature.positional]:
             if name not in options:
@@ -173,8 +175,9 @@ class Undifferentiated(OpBase):
         observer = get_observer()
         if observer is not None:
             return observer(self, args, kwargs)
-        records = exchange_recording(False)
+        records = is_recording()
         try:
+            exchange_recording(False)
             return self.fn(*args, **kwargs)
         finally:
             exchange_recording(records)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from .._pure import Blocks
+
 try:
     from .._native import (
+        RecordingBlock,
         exchange_mode,
         exchange_observer,
         exchange_recording,
@@ -17,7 +19,8 @@ try:
         next_sequence,
     )
 except ModuleNotFoundError:
-    from .._pure import (
+    from .._pure import (  # type: ignore[assignment]
+        RecordingBlock,
         exchange_mode,
         exchange_observer,
         exchange_recording,
@@ -38,49 +41,14 @@ class Observer(Protocol):
     def __call__(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
 
 
-class Blocks(threading.local):
-    """The blocks of one kind that this thread is in, as [block, what was before it]; the innermost comes last.
+class set_recording(RecordingBlock):
+    """Recording on or off in this thread, for the length of a ``with`` block.
 
     Blocks may be entered again and left in any order (generators do that): the last one to be left restores what was before
     the first.
     """
 
-    def __init__(self) -> None:
-        self.blocks: list[list[Any]] = []
-
-    def enter(self, block: object, before: Any) -> None:
-        """This thread has entered a block, before which something was so."""
-        self.blocks.append([block, before])
-
-    def leave(self, block: object, exchange: Callable[[Any], Any]) -> None:
-        """This thread leaves a block: what was before it is restored, now or when the block inside it is left."""
-        blocks = self.blocks
-        place = len(blocks) - 1
-        while blocks[place][0] is not block:
-            place -= 1
-        _, before = blocks.pop(place)
-        if place == len(blocks):
-            exchange(before)
-        else:
-            blocks[place][1] = before
-
-
-_recording = Blocks()
-
-
-class set_recording:
-    """Recording on or off in this thread, for the length of a ``with`` block."""
-
-    __slots__ = ("on",)
-
-    def __init__(self, on: bool) -> None:
-        self.on = on
-
-    def __enter__(self) -> None:
-        _recording.enter(self, exchange_recording(self.on))
-
-    def __exit__(self, *exception: object) -> None:
-        _recording.leave(self, exchange_recording)
+    __slots__ = ()
 
 
 def no_grad() -> set_recording:
@@ -99,8 +67,9 @@ def no_grad() -> set_recording:
 @contextmanager
 def observe(observer: Observer | None) -> Iterator[None]:
     """Route every op call of this thread through ``observer``."""
-    before = exchange_observer(observer)
+    before = get_observer()
     try:
+        exchange_observer(observer)
         yield
     finally:
         exchange_observer(before)

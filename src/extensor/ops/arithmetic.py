@@ -216,6 +216,9 @@ def divide_backward(
 def floor_divide(a: Any, b: Any) -> ExTensor:
     """Quotient rounded down, with broadcasting.   y = floor(a / b)
 
+    Infinities are those of Python's ``//`` and of NumPy: an infinite ``a`` has no quotient (nan, or inf where ``b`` is 0), and
+    with an infinite ``b`` it is 0 or, where the signs differ, -1.
+
     Example:
         >>> import extensor as et
         >>> et.floor_divide(et.tensor([7.0, -7.0]), 2).tolist()

@@ -24,7 +24,7 @@ def allocate(function: str, make: Callable[..., Any], *arguments: Any) -> ExTens
     try:
         return make(*arguments)
     except MemoryError as error:
-        raise MemoryError(f"[{function}] {error or 'out of memory'}") from None
+        raise MemoryError(f"[{function}] {str(error) or 'out of memory'}") from None
     except OverflowError as error:
         raise ValueError(f"[{function}] a value does not fit the dtype: {error}") from None
     except (ValueError, IndexError) as error:

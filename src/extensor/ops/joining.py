@@ -252,7 +252,7 @@ def tile_backward(grad_output: ExTensor, x: TensorOrShape, reps: Any) -> ExTenso
     return cast_like(reshape(summed, full), x)
 
 
-MAX_REPEATED = 2**40  # beyond it NumPy's own count may overflow
+MAX_REPEATED = min(2**40, np.iinfo(np.intp).max)  # beyond it NumPy's own count may overflow
 
 
 def _repeat_indices(function: str, shape: Shape, repeats: Any, axis: Any) -> tuple[np.ndarray, int]:
@@ -271,12 +271,7 @@ def _repeat_indices(function: str, shape: Shape, repeats: Any, axis: Any) -> tup
         raise ValueError(
             f"[{function}] repeats {describe(repeats)} make {total:.3g} slices, more than fit in memory"
         )
-    try:
-        return np.repeat(np.arange(length), counts.astype(np.int64)), place
-    except MemoryError:
-        raise ValueError(
-            f"[{function}] repeats {describe(repeats)} make more elements than fit in memory"
-        ) from None
+    return np.repeat(np.arange(length), counts.astype(np.intp)), place  # NumPy takes no wider counts
 
 
 @differentiable

@@ -11,6 +11,7 @@ from ..dtypes import promote
 from ..errors import describe
 from ..kernels.reference import searching as kernels
 from ..tensor import ExTensor
+from .creation import allocate
 
 __all__ = [
     "HistogramResult", "UniqueAllResult", "UniqueCountsResult", "UniqueInverseResult", "allclose", "bincount", "histogram",
@@ -218,10 +219,7 @@ def bincount(x: ExTensor, weights: Any = None, minlength: int = 0) -> ExTensor:
         weights = as_tensor("bincount", "weights", weights)
         if weights.shape != x.shape:
             raise ValueError(f"[bincount] weights must have the shape {x.shape} of x, got {weights.shape}")
-    try:
-        return kernels.bincount(x.astype(np.int64), weights, least)
-    except MemoryError as error:
-        raise ValueError(f"[bincount] the tensor cannot be made: {error}") from None
+    return allocate("bincount", kernels.bincount, x.astype(np.int64), weights, least)
 
 
 class HistogramResult(NamedTuple):
@@ -259,6 +257,6 @@ def histogram(x: ExTensor, bins: int = 10, range: Any = None) -> HistogramResult
     if not (np.isfinite(low) and np.isfinite(high) and low <= high):
         raise ValueError(f"[histogram] range must be finite and in order, got {low} and {high}")
     try:
-        return HistogramResult(*kernels.histogram(x, count, low, high))
-    except (ValueError, MemoryError) as error:
+        return HistogramResult(*allocate("histogram", kernels.histogram, x, count, low, high))
+    except ValueError as error:
         raise ValueError(f"[histogram] bins={count} cannot be made: {error}") from None

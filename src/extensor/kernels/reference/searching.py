@@ -39,7 +39,9 @@ def isclose(a, b, rtol, atol, equal_nan):
 
 @kernel
 def bincount(x, weights, minlength):
-    return np.bincount(x, weights, minlength).astype(np.int64 if weights is None else weights.dtype)
+    return np.bincount(x.astype(np.intp, copy=False), weights, minlength).astype(
+        np.int64 if weights is None else weights.dtype
+    )
 
 
 @kernel

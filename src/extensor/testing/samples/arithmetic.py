@@ -33,7 +33,7 @@ PAIRS = [
     Pair("subtract", binary(), kinks({(0.0, -0.0): (1.0, -1.0), (INF, INF): (1.0, -1.0), (1.0, NAN): (1.0, -1.0)})),
     Pair("multiply", binary(), kinks({(-0.0, 2.0): (2.0, 0.0), (0.0, INF): (INF, 0.0), (NAN, 2.0): (2.0, NAN)})),
     Pair("divide", binary(b=NONZERO), _GUARDED + _EXACT + kinks({(0.0, 0.0): (1e10, 0.0), (1.0, INF): (0.0, 0.0), (1.0, NAN): (NAN, NAN), (NAN, 2.0): (0.5, NAN)}) + at((INF, 2.0), (INF, INF))),
-    Pair("floor_divide", _quotients, kinks(dict.fromkeys(((7.0, 2.0), (6.0, 2.0), (-7.0, 2.0), (0.0, 2.0), (1.0, 0.0), (INF, 2.0), (1.0, INF), (NAN, 2.0), (1.0, NAN)), (0.0, 0.0)))),
+    Pair("floor_divide", _quotients, kinks(dict.fromkeys(((7.0, 2.0), (6.0, 2.0), (-7.0, 2.0), (0.0, 2.0), (1.0, 0.0), (-1.0, 0.0), (0.0, 0.0), (INF, 2.0), (-INF, 2.0), (INF, INF), (INF, 0.0), (1.0, INF), (-1.0, INF), (1.0, -INF), (-1.0, -INF), (0.0, INF), (NAN, 2.0), (1.0, NAN)), (0.0, 0.0)))),
     Pair("modulo", _quotients, kinks({(7.0, 2.0): (1.0, -3.0), (-7.0, 2.0): (1.0, 4.0), (6.0, 2.0): (1.0, -3.0), (0.0, 2.0): (1.0, 0.0)}) + at((-0.0, 2.0), (1.0, 0.0), (1.0, INF), (-1.0, INF), (INF, 2.0), (NAN, 2.0), (1.0, NAN))),
     Pair("power", binary(POSITIVE, REAL), kinks({(0.0, 2.0): (0.0, 0.0), (0.0, 1.0): (1.0, 0.0), (0.0, 0.0): (0.0, 0.0), (2.0, 0.0): (0.0, math.log(2)), (-2.0, 3.0): (12.0, NAN), (1e-6, -1.0): (-1e12, -6e6 * math.log(10)), (NAN, 2.0): (NAN, NAN), (2.0, NAN): (NAN, NAN)}) + at((-0.0, 2.0), (0.0, 0.5), (-0.0, 0.5), (0.0, -1.0), (-0.0, -1.0), (NAN, 0.0), (1.0, NAN), (INF, 2.0), (-INF, 3.0), (2.0, INF), (2.0, -INF))),
     Pair("negate", unary(), kinks({0.0: -1.0, INF: -1.0, -INF: -1.0, NAN: -1.0})),
