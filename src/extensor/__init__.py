@@ -162,7 +162,7 @@ __all__ = [
     "sgd_step", "clip_grad_norm", "clip_grad_value",
     # autograd
     "autocast", "backward_source", "checkpoint", "checkpoint_sequential", "detect_anomaly", "differentiable",
-    "draw_graph", "explain", "functional_call", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "linearize", "no_grad", "profile", "value_and_grad", "vjp",
+    "draw_graph", "explain", "functional_call", "fvp", "gnvp", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "linearize", "no_grad", "profile", "value_and_grad", "vjp", "vmap",
     "AnomalyError", "GraphError",
     # the library
     "OutOfBoundsError", "get_num_threads", "memory", "release_memory", "seed", "set_num_threads", "show_config",

@@ -19,6 +19,10 @@ class GraphError(ValueError, RuntimeError):
     """A backward pass was asked for where there is no graph to walk, or no single gradient to start from."""
 
 
+class BatchedError(RuntimeError):
+    """The elements of a tensor under vmap were asked for, or it was kept beyond the call it belongs to."""
+
+
 class OutOfBoundsError(IndexError, ValueError):
     """An index that points outside its tensor; caught as an IndexError or as the ValueError it is."""
 

@@ -22,6 +22,7 @@ from .dtypes import FLOATING, INTEGER, REAL_FLOATING, as_dtype, bool_, float32, 
 from .errors import describe
 from .ops._generators import Rng as Rng  # noqa: PLC0414  (the other floors take it from here)
 from .ops._generators import as_generator as as_generator  # noqa: PLC0414
+from .ops._generators import per_example
 from .tensor import ExTensor
 
 __all__ = [
@@ -95,6 +96,7 @@ def draw_uniform(function: str, rng: Any, shape: Any, low: Any, high: Any, dtype
     return ExTensor(np.asarray(np.minimum(found.numpy(), last)))
 
 
+@per_example
 def normal(rng: Rng, shape: Any, mean: Any = 0.0, std: Any = 1.0, dtype: Any = float32) -> ExTensor:
     """Numbers from the normal distribution.
 
@@ -113,6 +115,7 @@ def normal(rng: Rng, shape: Any, mean: Any = 0.0, std: Any = 1.0, dtype: Any = f
     return draw_normal("normal", rng, shape, mean, std, dtype)
 
 
+@per_example
 def uniform(rng: Rng, shape: Any, low: Any = 0.0, high: Any = 1.0, dtype: Any = float32) -> ExTensor:
     """Numbers evenly spread over ``low <= y < high``.
 
@@ -132,6 +135,7 @@ def uniform(rng: Rng, shape: Any, low: Any = 0.0, high: Any = 1.0, dtype: Any = 
     return draw_uniform("uniform", rng, shape, low, high, dtype)
 
 
+@per_example
 def integers(rng: Rng, low: Any, high: Any, shape: Any, dtype: Any = int64) -> ExTensor:
     """Whole numbers, each of ``low <= y < high`` equally likely.
 
@@ -159,6 +163,7 @@ def integers(rng: Rng, low: Any, high: Any, shape: Any, dtype: Any = int64) -> E
     return drawn("integers", lambda: source.integers(start, end, lengths, dtype=wide), wanted)
 
 
+@per_example
 def bernoulli(rng: Rng, p: Any, shape: Any, dtype: Any = bool_) -> ExTensor:
     """True with probability ``p``, else False (1 and 0 in another dtype).
 
@@ -189,6 +194,7 @@ def bernoulli(rng: Rng, p: Any, shape: Any, dtype: Any = bool_) -> ExTensor:
     return drawn("bernoulli", lambda: source.random(lengths) < chance.astype(float64), wanted)
 
 
+@per_example
 def permutation(rng: Rng, n: Any) -> ExTensor:
     """The numbers 0 to n - 1 in random order, int64.
 
@@ -211,6 +217,7 @@ def _positive(function: str, name: str, value: Any) -> float:
     return number
 
 
+@per_example
 def exponential(rng: Rng, shape: Any, scale: Any = 1.0, dtype: Any = float32) -> ExTensor:
     """Waiting times of an event that happens once per ``scale`` on average.   p(y) = exp(-y / scale) / scale
 
@@ -230,6 +237,7 @@ def exponential(rng: Rng, shape: Any, scale: Any = 1.0, dtype: Any = float32) ->
     return drawn("exponential", lambda: mean * source.standard_exponential(lengths), wanted)
 
 
+@per_example
 def laplace(rng: Rng, shape: Any, mean: Any = 0.0, scale: Any = 1.0, dtype: Any = float32) -> ExTensor:
     """Numbers from the Laplace distribution.   p(y) = exp(-|y - mean| / scale) / (2 scale)
 
@@ -251,6 +259,7 @@ def laplace(rng: Rng, shape: Any, mean: Any = 0.0, scale: Any = 1.0, dtype: Any 
     return drawn("laplace", lambda: source.laplace(centre, width, lengths), wanted)
 
 
+@per_example
 def gumbel(rng: Rng, shape: Any, dtype: Any = float32) -> ExTensor:
     """Numbers from the Gumbel distribution.   y = -log(-log(u)), u uniform
 
@@ -268,6 +277,7 @@ def gumbel(rng: Rng, shape: Any, dtype: Any = float32) -> ExTensor:
     return drawn("gumbel", lambda: source.gumbel(size=lengths), floating("gumbel", dtype))
 
 
+@per_example
 def gamma(rng: Rng, concentration: Any, shape: Any, scale: Any = 1.0, dtype: Any = float32) -> ExTensor:
     """Numbers from the gamma distribution.   p(y) ~ y**(concentration - 1) exp(-y / scale)
 
@@ -288,6 +298,7 @@ def gamma(rng: Rng, concentration: Any, shape: Any, scale: Any = 1.0, dtype: Any
     return drawn("gamma", lambda: unit * source.standard_gamma(form, lengths), floating("gamma", dtype))
 
 
+@per_example
 def beta(rng: Rng, a: Any, b: Any, shape: Any, dtype: Any = float32) -> ExTensor:
     """Numbers between 0 and 1 from the beta distribution.   p(y) ~ y**(a - 1) (1 - y)**(b - 1)
 
@@ -307,6 +318,7 @@ def beta(rng: Rng, a: Any, b: Any, shape: Any, dtype: Any = float32) -> ExTensor
     return drawn("beta", lambda: source.beta(first, second, lengths), floating("beta", dtype))
 
 
+@per_example
 def poisson(rng: Rng, rate: Any, shape: Any, dtype: Any = int64) -> ExTensor:
     """How often an event happens that happens ``rate`` times on average.   p(k) = rate**k exp(-rate) / k!
 
@@ -329,6 +341,7 @@ def poisson(rng: Rng, rate: Any, shape: Any, dtype: Any = int64) -> ExTensor:
     return drawn("poisson", lambda: source.poisson(mean, lengths), wanted)
 
 
+@per_example
 def categorical(rng: Rng, logits: Any, shape: Any = None, axis: int = -1) -> ExTensor:
     """Classes drawn by their logits, int64.   p(k) = softmax(logits)_k
 
@@ -361,6 +374,7 @@ def categorical(rng: Rng, logits: Any, shape: Any = None, axis: int = -1) -> ExT
     return drawn("categorical", lambda: np.argmax(spread + source.gumbel(size=spread.shape), -1), int64)
 
 
+@per_example
 def choice(rng: Rng, x: Any, shape: Any = (), replace: bool = True, p: Any = None) -> ExTensor:
     """Elements of a tensor along its first axis, drawn at random.
 
@@ -402,6 +416,7 @@ def choice(rng: Rng, x: Any, shape: Any = (), replace: bool = True, p: Any = Non
     return ExTensor(np.asarray(found.numpy()[places]))
 
 
+@per_example
 def shuffle(rng: Rng, x: Any, axis: int = 0) -> ExTensor:
     """The slices along an axis in random order; ``x`` stays as it is.
 
@@ -420,6 +435,7 @@ def shuffle(rng: Rng, x: Any, axis: int = 0) -> ExTensor:
     return ExTensor(np.take(found.numpy(), source.permutation(found.shape[along]), along))
 
 
+@per_example
 def multivariate_normal(
     rng: Rng, mean: Any, covariance: Any, shape: Any = (), dtype: Any = float32
 ) -> ExTensor:

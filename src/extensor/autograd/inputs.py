@@ -11,8 +11,10 @@ import numpy as np
 
 from ..dtypes import FLOATING
 from ..errors import describe
-from ..graph import Op, attach, backward_of, differentiable, is_recording, set_recording
+from ..graph import Op, attach, backward_of, differentiable, is_recording, levels, set_recording
+from ..ops.joining import stack
 from ..tensor import ExTensor
+from .batching.batched import Batched, Level, batched, lifted, outside_levels, raw, rewrapped
 from .engine import backpropagate, outside
 from .trees import closed, leaves, map_leaves, opened, pairs, settle
 
@@ -54,19 +56,22 @@ def source_backward(grad_output: ExTensor) -> ExTensor:
 
 def linked(x: ExTensor) -> ExTensor:
     """The same values under a new node; the gradient goes on to ``x`` if it requires one."""
-    wanted = x.requires_grad and is_recording()
-    made: ExTensor = attach(cast(Op, source), ((), None), [x], [wanted], x)
-    return made
+    inside = raw(x)
+    wanted = inside.requires_grad and is_recording()
+    made: ExTensor = attach(cast(Op, source), ((), None), [inside], [wanted], inside)
+    return rewrapped(made, x)
 
 
 class Sources:
     """The inputs of a transform, opened: the same structures with fresh nodes.
 
     Tensors of integers and booleans (labels, indices) pass through; they have no gradient, and None stands in its place.
+    Under vmap each example has gradients of its own: what is the same for all examples becomes one per example here.
     """
 
     def __init__(self, function: str, trees: Sequence[Any]) -> None:
         self.function = function
+        self.levels = tuple(levels.running)
         self.tensors: list[ExTensor] = []
         self.given = trees
         inside = [opened(tree) for tree in trees]
@@ -86,7 +91,7 @@ class Sources:
     def _open(self, x: ExTensor) -> ExTensor:
         if x.dtype not in FLOATING:
             return x
-        made = linked(x)
+        made = linked(lifted(x, self.levels))
         self.tensors.append(made)
         return made
 
@@ -100,7 +105,7 @@ class Sources:
 
     @property
     def nodes(self) -> list[Any]:
-        return [t._node for t in self.tensors]
+        return [raw(t)._node for t in self.tensors]
 
     def walk(
         self,
@@ -113,13 +118,36 @@ class Sources:
         """The gradients of the sources; zeros where an output does not depend on one."""
         if create is None:
             create = self.must_record(outputs, grads)
-        found = backpropagate(outputs, grads, self.nodes, retain_graph=retain or create, create_graph=create)
-        return [ExTensor(np.zeros(t.shape, t.dtype)) if g is None else g for g, t in zip(found, self.tensors)]
+        inner = next((g.level for g in grads if isinstance(g, Batched) and g.level not in self.levels), None)
+        if inner is not None:
+            return self._walk_each(inner, outputs, grads, create)
+        starts = [raw(lifted(o, self.levels)) for o in outputs]
+        arriving = [raw(lifted(g, self.levels)) for g in grads]
+        with outside_levels():
+            found = backpropagate(
+                starts, arriving, self.nodes, retain_graph=retain or create, create_graph=create
+            )
+        return [
+            ExTensor(np.zeros(t.shape, t.dtype)) if g is None else rewrapped(g, t)
+            for g, t in zip(found, self.tensors)
+        ]
+
+    def _walk_each(
+        self, level: Level, outputs: Sequence[ExTensor], grads: Sequence[ExTensor], create: bool
+    ) -> list[ExTensor]:
+        """Gradients of a vmap that began after the recording: a walk for each of its examples."""
+        rows = [
+            self.walk(outputs, [g.batch[i] if level.has(g) else g for g in grads], retain=True, create=create)  # type: ignore[attr-defined]
+            for i in range(level.size)
+        ]
+        if not rows:
+            return [batched(ExTensor(np.zeros((0, *t.shape), t.dtype)), level) for t in self.tensors]
+        return [batched(stack(list(column)), level) for column in zip(*rows)]
 
     def must_record(self, outputs: Sequence[ExTensor], grads: Sequence[ExTensor]) -> bool:
         if nesting.depth > 0 or self.outer or any(g.requires_grad for g in grads):
             return True
-        return is_recording() and bool(outside(outputs, self.nodes[0].sequence))
+        return is_recording() and bool(outside([raw(o) for o in outputs], self.nodes[0].sequence))
 
     def rebuild(self, values: Sequence[Any]) -> list[Any]:
         """The structures of the inputs with ``values`` in place of the tensors, and None for whole numbers."""

@@ -18,6 +18,7 @@ from .state import (
     exchange_recording,
     get_observer,
     is_recording,
+    levels,
     next_sequence,
     no_grad,
     observe,
@@ -26,6 +27,6 @@ from .state import (
 
 __all__ = [
     "Backward", "Branch", "Node", "Op", "Undifferentiated", "attach", "autocast", "backward_of", "caller", "clear_plans", "differentiable", "for_complex",
-    "exchange_mode", "exchange_observer", "exchange_recording", "forget_casts", "get_autocast", "get_observer", "is_our_file", "is_recording", "next_sequence", "no_grad", "observe", "plan_counts",
+    "exchange_mode", "exchange_observer", "exchange_recording", "forget_casts", "get_autocast", "get_observer", "is_our_file", "is_recording", "levels", "next_sequence", "no_grad", "observe", "plan_counts",
     "run_bodies", "set_recording", "undifferentiated",
 ]  # fmt: skip

@@ -124,10 +124,16 @@ class Backward(OpBase):
         _dress(self, fn, numbers)
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """The call as it is defined: the body, or the formula where a higher derivative is recorded."""
+        """The call as it is defined: the body, or the formula where a higher derivative is recorded.
+
+        Of observers only one that answers calls itself (vmap) sees it: for the others it is a part of the walk back.
+        """
         mode = exchange_mode(0)
         if mode:  # a gradient is computed in the dtypes of the forward pass
             return _call_and_restore(self, mode, args, kwargs)
+        observer = get_observer()
+        if getattr(observer, "sees_backward", False):
+            return observer(self, args, kwargs)
         if is_recording() and (any(map(needs_grad, args)) or any(map(needs_grad, kwargs.values()))):
             return self.fn(*args, **kwargs) if self.formula is None else self._recorded(args, kwargs)
         records = is_recording()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
@@ -30,8 +31,8 @@ except ModuleNotFoundError:
     )
 
 __all__ = [
-    "Blocks", "exchange_mode", "exchange_observer", "exchange_recording", "get_observer", "is_recording", "next_sequence", "no_grad",
-    "observe", "set_recording",
+    "Blocks", "exchange_mode", "exchange_observer", "exchange_recording", "get_observer", "is_recording", "levels", "next_sequence",
+    "no_grad", "observe", "set_recording",
 ]  # fmt: skip
 
 
@@ -39,6 +40,16 @@ class Observer(Protocol):
     """Sees every op call of this thread; returns what the call returns."""
 
     def __call__(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
+
+
+class _Levels(threading.local):
+    """The vmaps that run in this thread, outermost first (see autograd.batching)."""
+
+    def __init__(self) -> None:
+        self.running: list[Any] = []
+
+
+levels = _Levels()
 
 
 class set_recording(RecordingBlock):

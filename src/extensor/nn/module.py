@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from .._habits import MODULE, teach
+from ..autograd.batching.batched import Batched
 from ..autograd.scopes import path_of, scopes
 from ..dtypes import FLOATING, as_dtype
 from ..errors import describe
@@ -84,6 +85,11 @@ class Module:
         if name in self._buffer_names:
             note_replaced(self, name)
             value = _as_buffer(type(self).__name__, name, value)
+            if isinstance(value, Batched) and not isinstance(before, Batched):
+                raise ValueError(
+                    f"[vmap] {type(self).__name__}.{name} would differ from example to example; use eval(), or hand "
+                    "batched buffers to functional_call"
+                )
         if isinstance(before, (Parameter, Module)) and value is not before:
             self._let_go(name, before)
         object.__setattr__(self, name, value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..autograd.batching.batched import Batched, nothing_like
 from ..autograd.inputs import linked
 from ..autograd.trees import Kind, register_kind
 from ..errors import describe
@@ -13,6 +14,12 @@ from .module import Module
 from .parameter import Parameter
 
 __all__ = ["functional_call"]
+
+
+class BatchedParameter(Batched, Parameter):
+    """A parameter inside ``vmap``, of one example."""
+
+    __slots__ = ("batch", "level", "shared")
 
 
 def functional_call(module: Module, parameters: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
@@ -56,7 +63,7 @@ def functional_call(module: Module, parameters: Mapping[str, Any], *args: Any, *
 def _trainable(module: Module) -> dict[str, ExTensor]:
     """The parameters that are trained; outside of a transform without a link to the module's own."""
     return {
-        name: p if p._node is not None else p.detach()
+        name: p if p._node is not None or isinstance(p, Batched) else p.detach()
         for name, p in module.named_parameters()
         if p.requires_grad
     }
@@ -78,7 +85,7 @@ def _replaced(module: Module, values: Mapping[str, ExTensor]) -> Module:
     for name, value in values.items():
         if name in buffers:
             path, _, last = name.rpartition(".")
-            setattr(dict(made.named_modules())[path], last, value)
+            dict(made.named_modules())[path].__dict__[last] = value
     return made
 
 
@@ -86,6 +93,10 @@ def _as_parameter(value: ExTensor) -> Parameter:
     """A tensor, with its history, where a parameter is expected."""
     if isinstance(value, Parameter):
         return value
+    if isinstance(value, Batched):
+        made = BatchedParameter.around(nothing_like(value.shape), value._requires_grad)
+        made.batch, made.level, made.shared = value.batch, value.level, value.shared
+        return made
     if (
         value._requires_grad and value._node is None
     ):  # a leaf: its gradient must arrive there, not at the stand-in

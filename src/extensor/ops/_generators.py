@@ -10,12 +10,14 @@ import functools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from ..errors import describe
+from ..graph import levels
 
+F = TypeVar("F", bound=Callable[..., Any])
 Rng: TypeAlias = "int | np.random.Generator"
 
 
@@ -29,6 +31,18 @@ def as_generator(function: str, rng: Any) -> np.random.Generator:
     if rng < 0:
         raise ValueError(f"[{function}] rng: a seed must not be negative, got {rng}")
     return np.random.Generator(np.random.PCG64(int(rng)))
+
+
+def per_example(draw: F) -> F:
+    """A function that draws: under vmap each example draws numbers of its own from a generator."""
+
+    @functools.wraps(draw)
+    def drawing(*args: Any, **kwargs: Any) -> Any:
+        if levels.running:
+            return levels.running[-1].drawn(drawing, args, kwargs)
+        return draw(*args, **kwargs)
+
+    return drawing  # type: ignore[return-value]
 
 
 class Tape:

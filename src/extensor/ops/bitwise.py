@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..checks import as_tensor
+from ..graph import undifferentiated
 from ..kernels.reference import bitwise as kernels
 from ..tensor import ExTensor
 from ._binary import binary
@@ -32,6 +33,7 @@ def _bits(function: str, kernel: Any, a: Any, b: Any, *, booleans: bool = True) 
     return binary(function, kernel, a, b)
 
 
+@undifferentiated
 def bitwise_and(a: Any, b: Any) -> ExTensor:
     """The bits that are set in both.
 
@@ -43,6 +45,7 @@ def bitwise_and(a: Any, b: Any) -> ExTensor:
     return _bits("bitwise_and", kernels.bitwise_and, a, b)
 
 
+@undifferentiated
 def bitwise_or(a: Any, b: Any) -> ExTensor:
     """The bits that are set in either.
 
@@ -54,6 +57,7 @@ def bitwise_or(a: Any, b: Any) -> ExTensor:
     return _bits("bitwise_or", kernels.bitwise_or, a, b)
 
 
+@undifferentiated
 def bitwise_xor(a: Any, b: Any) -> ExTensor:
     """The bits that are set in one of the two.
 
@@ -65,6 +69,7 @@ def bitwise_xor(a: Any, b: Any) -> ExTensor:
     return _bits("bitwise_xor", kernels.bitwise_xor, a, b)
 
 
+@undifferentiated
 def bitwise_left_shift(a: Any, b: Any) -> ExTensor:
     """The bits of ``a`` moved up by ``b`` places.
 
@@ -76,6 +81,7 @@ def bitwise_left_shift(a: Any, b: Any) -> ExTensor:
     return _bits("bitwise_left_shift", kernels.bitwise_left_shift, a, b, booleans=False)
 
 
+@undifferentiated
 def bitwise_right_shift(a: Any, b: Any) -> ExTensor:
     """The bits of ``a`` moved down by ``b`` places.
 
@@ -87,6 +93,7 @@ def bitwise_right_shift(a: Any, b: Any) -> ExTensor:
     return _bits("bitwise_right_shift", kernels.bitwise_right_shift, a, b, booleans=False)
 
 
+@undifferentiated
 def bitwise_invert(x: Any) -> ExTensor:
     """Every bit turned over.
 

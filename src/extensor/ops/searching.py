@@ -9,6 +9,7 @@ import numpy as np
 from ..checks import as_bool, as_int, as_integers, as_number, as_tensor
 from ..dtypes import promote
 from ..errors import describe
+from ..graph import undifferentiated
 from ..kernels.reference import searching as kernels
 from ..tensor import ExTensor
 from .creation import allocate
@@ -19,6 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@undifferentiated
 def nonzero(x: ExTensor) -> tuple[ExTensor, ...]:
     """Where the elements are not zero: for each axis the positions along it, int64.
 
@@ -57,6 +59,7 @@ class UniqueInverseResult(NamedTuple):
     inverse_indices: ExTensor
 
 
+@undifferentiated
 def unique_all(x: ExTensor) -> UniqueAllResult:
     """The distinct elements of a tensor with all that is known of them; each nan counts as a value of its own.
 
@@ -68,6 +71,7 @@ def unique_all(x: ExTensor) -> UniqueAllResult:
     return UniqueAllResult(*kernels.unique(as_tensor("unique_all", "x", x)))
 
 
+@undifferentiated
 def unique_counts(x: ExTensor) -> UniqueCountsResult:
     """The distinct elements of a tensor, and how often each occurs.
 
@@ -80,6 +84,7 @@ def unique_counts(x: ExTensor) -> UniqueCountsResult:
     return UniqueCountsResult(values, counts)
 
 
+@undifferentiated
 def unique_inverse(x: ExTensor) -> UniqueInverseResult:
     """The distinct elements of a tensor, and which of them stands at each place.
 
@@ -93,6 +98,7 @@ def unique_inverse(x: ExTensor) -> UniqueInverseResult:
     return UniqueInverseResult(values, inverse)
 
 
+@undifferentiated
 def unique_values(x: ExTensor) -> ExTensor:
     """The distinct elements of a tensor, in order.
 
@@ -105,6 +111,7 @@ def unique_values(x: ExTensor) -> ExTensor:
     return found
 
 
+@undifferentiated
 def searchsorted(a: ExTensor, values: Any, side: str = "left", sorter: Any = None) -> ExTensor:
     """Where values would have to be inserted into a sorted vector to keep it sorted, int64.
 
@@ -132,6 +139,7 @@ def searchsorted(a: ExTensor, values: Any, side: str = "left", sorter: Any = Non
     return kernels.searchsorted(a, values, side == "right")
 
 
+@undifferentiated
 def isin(x: ExTensor, values: Any, invert: bool = False) -> ExTensor:
     """Whether each element is among the values.
 
@@ -155,6 +163,7 @@ def isin(x: ExTensor, values: Any, invert: bool = False) -> ExTensor:
     )
 
 
+@undifferentiated
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> ExTensor:
     """Whether elements are equal within a tolerance.   |a - b| <= atol + rtol |b|
 
@@ -184,6 +193,7 @@ def _isclose(function: str, a: Any, b: Any, rtol: Any, atol: Any, equal_nan: Any
         raise ValueError(f"[{function}] a and b do not broadcast (a: {a.shape}, b: {b.shape})") from None
 
 
+@undifferentiated
 def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> bool:
     """Whether all elements are equal within a tolerance; see :func:`isclose`.
 
@@ -195,6 +205,7 @@ def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool
     return bool(_isclose("allclose", a, b, rtol, atol, equal_nan).numpy().all())
 
 
+@undifferentiated
 def bincount(x: ExTensor, weights: Any = None, minlength: int = 0) -> ExTensor:
     """How often each of 0, 1, 2, ... occurs, or the sum of the weights of each.
 
@@ -229,6 +240,7 @@ class HistogramResult(NamedTuple):
     edges: ExTensor
 
 
+@undifferentiated
 def histogram(x: ExTensor, bins: int = 10, range: Any = None) -> HistogramResult:
     """How many elements fall into each of several bins of equal width.
 

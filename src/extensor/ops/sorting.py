@@ -135,6 +135,7 @@ def top_k_backward(
     return cast_like(kernels.top_k_backward(grad, x, k, along), x)
 
 
+@undifferentiated
 def argsort(x: ExTensor, axis: int | None = -1) -> ExTensor:
     """The indices that sort ``x`` along ``axis``; equal elements keep their order, nan comes last.
 
