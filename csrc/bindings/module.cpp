@@ -34,6 +34,7 @@ void bind_recurrent(PyObject* kernels);
 void bind_reduce(PyObject* kernels);
 void bind_reduce_backward(PyObject* kernels);
 void bind_softmax(PyObject* kernels);
+void bind_unscale(PyObject* kernels);
 void bind_views(PyObject* kernels);
 bool bind_recorder(PyObject* module);
 
@@ -127,7 +128,7 @@ void fill(PyObject* module) {
   if (PyModule_AddFunctions(module, functions) < 0 || !bind_recorder(module)) throw PythonError();
   const Ref<> kernels = owned(PyDict_New());
   for (const auto bind : {bind_casting, bind_conv, bind_attention, bind_elementwise, bind_gather, bind_guards, bind_loss, bind_matmul,
-                          bind_optim, bind_moving, bind_pooling, bind_norm, bind_recurrent, bind_reduce, bind_reduce_backward, bind_softmax,
+                          bind_optim, bind_moving, bind_pooling, bind_norm, bind_recurrent, bind_reduce, bind_reduce_backward, bind_softmax, bind_unscale,
                           bind_views})
     bind(kernels);
   if (PyModule_AddObjectRef(module, "kernels", kernels) < 0) throw PythonError();

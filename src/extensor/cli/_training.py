@@ -6,6 +6,7 @@ import json
 import math
 import os
 import statistics
+import warnings
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,7 @@ _OF_A_RUN = (
     "recipe", "seed", "data_sha256", "validation_sha256", "test_sha256", "fold", "task", "target", "ignore", "classes", "table", "vocabulary", "length", "model",
     *SETTINGS,
 )  # fmt: skip
+_BEFORE_THERE_WAS = {"precision": "float32"}  # what older runs did, which do not say so
 _WORDS = {"data_sha256": "data", "validation_sha256": "validation file", "test_sha256": "test file"}
 
 
@@ -57,7 +59,7 @@ def prepare(options: TrainOptions, folder: Path, resume: bool) -> tuple[Setup, T
 
 def _check_same_run(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
     for name in _OF_A_RUN:
-        old, new = before.get(name), json.loads(json.dumps(now.get(name)))
+        old, new = before.get(name, _BEFORE_THERE_WAS.get(name)), json.loads(json.dumps(now.get(name)))
         if old != new:
             short = not isinstance(old, dict) and name not in _WORDS and len(f"{old}{new}") < 200
             raise ValueError(
@@ -72,7 +74,11 @@ def run_training(
 ) -> History:
     """Train it. The folder is locked until ``owning`` is left: what is written after the training belongs to the run too."""
     total = setup.total_steps(options.epochs, options.steps)
-    trainer = make_trainer(setup, folder, options.recipe or "lenet", total, tensorboard)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", UserWarning)
+        trainer = make_trainer(setup, folder, options.recipe or "lenet", total, tensorboard)
+    for warning in told:
+        say(str(warning.message), err=True)
     owning.enter_context(locked("fit", folder, lends=True))
     return trainer.fit(
         setup.train,

@@ -13,6 +13,7 @@ from .. import config
 from ..train import FolderInUseError
 from ..train.hyperparameters import OPTIMIZERS, SCHEDULES
 from ..train.launch import test_results
+from ..train.mixed_precision import PRECISIONS
 from ..train.recipes import RECIPES
 from ._output import say
 from ._train_options import TrainOptions, parse_assignments, read_toml
@@ -119,6 +120,11 @@ Ctrl-C ends a run with a checkpoint and the exit code 130; a second one ends it 
 @click.option("--patience", metavar="N", help="End after N validations without a better one.")
 @click.option("--optimizer", type=click.Choice(list(OPTIMIZERS)), help="What moves the weights.")
 @click.option("--schedule", type=click.Choice(SCHEDULES), help="How the learning rate changes.")
+@click.option(
+    "--precision",
+    type=click.Choice(PRECISIONS),
+    help="Of products; auto measures a few steps and takes the faster.  [default: float32]",
+)
 @click.option(
     "--set",
     "assignments",

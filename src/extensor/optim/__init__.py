@@ -11,6 +11,7 @@ from .clipping import clip_grad_norm, clip_grad_value
 from .cycles import CosineAnnealingWarmRestarts, CyclicLR, PolynomialLR
 from .functional import sgd_step
 from .lbfgs import LBFGS
+from .loss_scaling import LossScaler, scale_loss, unscale_gradients
 from .one_cycle import OneCycleLR
 from .optimizer import Optimizer
 from .optimizers import LAMB, SGD, Adagrad, Adam, AdamW, Lion, RMSprop
@@ -28,7 +29,7 @@ from .schedules import (
 from .sequences import SequentialLR, WarmupScheduler
 
 __all__ = [
-    "functional", "sgd_step", "clip_grad_norm", "clip_grad_value",
+    "functional", "sgd_step", "clip_grad_norm", "clip_grad_value", "LossScaler", "scale_loss", "unscale_gradients",
     "Optimizer", "SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Lion", "LAMB", "NAdam", "RAdam", "Adadelta",
     "Adafactor", "Muon", "LBFGS", "EMA",
     "LRScheduler", "StepLR", "MultiStepLR", "ExponentialLR", "ConstantLR", "LinearLR", "LambdaLR", "CosineAnnealingLR",

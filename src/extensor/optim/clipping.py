@@ -11,11 +11,11 @@ from ..dtypes import HALF, float32, promote
 from ..errors import describe
 from ..tensor import ExTensor, asarray
 
-__all__ = ["clip_grad_norm", "clip_grad_value"]
+__all__ = ["clip_grad_norm", "clip_grad_value", "gradients_of"]
 
 
-def _gradients(function: str, grads: Any) -> tuple[list[ExTensor], Callable[[list[ExTensor]], Any]]:
-    """The gradients in a tensor, list, tuple or dict, and how to put clipped ones in their places; None stays None."""
+def gradients_of(function: str, grads: Any) -> tuple[list[ExTensor], Callable[[list[ExTensor]], Any]]:
+    """The gradients in a tensor, list, tuple or dict, and how to put new ones in their places; None stays None."""
     if isinstance(grads, ExTensor):
         return [as_floating(function, "grads", grads)], lambda new: new[0]
     if isinstance(grads, dict):
@@ -58,7 +58,7 @@ def clip_grad_norm(
         >>> norm.item(), round(grads[0].item(), 4), grads[1], round(grads[2].item(), 4)
         (5.0, 0.6, None, 0.8)
     """
-    found, put_back = _gradients("clip_grad_norm", grads)
+    found, put_back = gradients_of("clip_grad_norm", grads)
     limit = as_number("clip_grad_norm", "max_norm", max_norm)
     if not limit >= 0:
         raise ValueError(f"[clip_grad_norm] max_norm must not be negative, got {limit}")
@@ -88,7 +88,7 @@ def clip_grad_value(grads: Any, limit: float) -> Any:
         >>> grads["w"].tolist(), grads["frozen"]
         ([1.0, -0.5], None)
     """
-    found, put_back = _gradients("clip_grad_value", grads)
+    found, put_back = gradients_of("clip_grad_value", grads)
     bound = as_number("clip_grad_value", "limit", limit)
     if not bound >= 0:
         raise ValueError(f"[clip_grad_value] limit must not be negative, got {bound}")

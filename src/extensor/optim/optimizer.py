@@ -142,7 +142,7 @@ class Optimizer:
         profile = scopes.profile
         start = 0 if profile is None else perf_counter_ns()
         rate = not_negative(type(self).__name__, "lr", lr)
-        grads: Any = [p.grad for p in moving]
+        grads: Any = [p._grad for p in moving]  # what adds up in float32 is not rounded on the way
         states = list(map(self.state.get, moving))
         with no_grad():
             new, after = type(self)._rule(list(moving), grads, states, lr=rate, **options)

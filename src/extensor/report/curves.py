@@ -12,7 +12,9 @@ from .run_record import RunRecord, number
 
 __all__ = ["axis_of", "curves", "is_fraction", "metric_names", "points_of", "resumes"]
 
-_NOT_METRICS = {"kind", "step", "epoch", "loss", "lr", "seconds", "samples_per_second", "grad_norm", "at"}
+_NOT_METRICS = {
+    "kind", "step", "epoch", "loss", "lr", "seconds", "samples_per_second", "grad_norm", "at", "loss_scale", "skipped_steps",
+}  # fmt: skip
 
 
 def is_fraction(name: str) -> bool:
@@ -50,9 +52,9 @@ def metric_names(run: RunRecord) -> list[str]:
 
 
 def curves(run: RunRecord) -> list[Chart]:
-    """The charts of the loss, the metrics, the learning rate and the speed that the log has numbers for."""
+    """The charts of the loss, the metrics, the learning rate, the loss scale and the speed that the log has numbers for."""
     metrics = [_metric(run, name) for name in metric_names(run)]
-    found = [_loss(run), *metrics, _rate(run), _norm(run), _speed(run)]
+    found = [_loss(run), *metrics, _rate(run), _norm(run), _scale(run), _speed(run)]
     return _with_own_keys([chart for chart in found if chart is not None])
 
 
@@ -135,6 +137,14 @@ def _norm(run: RunRecord) -> Chart | None:
     return _chart(
         run, "gradient_norm", "Gradient norm", series, note=note, logarithmic=_spans_decades(series, 20)
     )
+
+
+def _scale(run: RunRecord) -> Chart | None:
+    steps = run.of_kind("step")
+    series = [Series("loss scale", points_of(steps, "loss_scale"), "third")]
+    skipped = int(next((n for r in reversed(steps) if (n := number(r, "skipped_steps")) is not None), 0))
+    note = f"{skipped:,} step{'' if skipped == 1 else 's'} skipped, whose gradients overflowed."
+    return _chart(run, "loss_scale", "Loss scale", series, note=note, logarithmic=_spans_decades(series, 20))
 
 
 def _speed(run: RunRecord) -> Chart | None:

@@ -19,7 +19,7 @@ def evaluate(trainer: TrainerBase, batches: Iterable[Any]) -> dict[str, Any]:
     totals = MetricTotals(trainer.metrics)
     trainer.model.eval()
     try:
-        with no_grad():
+        with no_grad(), trainer.mixed_precision.block():
             for batch in batches:
                 inputs, targets = inputs_and_targets(batch)
                 outputs = trainer.model(inputs)

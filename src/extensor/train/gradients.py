@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Any
 
+from ..data import DataLoader
 from ..optim import clip_grad_norm, clip_grad_value
+from .batches import groups
+from .random_state import get_random_state, set_random_state
 from .running_statistics import RunningStatistics
 from .trainer_base import TrainerBase
 
-__all__ = ["accumulate_gradients", "clip_gradients"]
+__all__ = ["accumulate_gradients", "choose_precision", "clip_gradients"]
 
 
 def accumulate_gradients(
@@ -21,7 +25,8 @@ def accumulate_gradients(
     that holds them all.
 
     Raises:
-        FloatingPointError: a loss is nan or infinite. Weights and running statistics are those before the step.
+        FloatingPointError: a loss is nan or infinite, and there is no loss scaler that has the step skipped. Weights and running
+            statistics are those before the step.
     """
     trainer.optimizer.zero_grad()
     statistics.keep()
@@ -34,11 +39,13 @@ def accumulate_gradients(
         if not math.isfinite(value):
             statistics.restore()
             trainer.optimizer.zero_grad()
+            if trainer.mixed_precision.refuse(trainer.optimizer):
+                return math.nan
             raise FloatingPointError(
                 f"[Trainer] the loss is {value} at step {trainer.step + 1}; try a smaller learning rate or clip_norm=1.0"
             )
         share = len(targets) / samples
-        (loss if len(batches) == 1 else loss * share).backward()
+        trainer.mixed_precision.scaled(loss if len(batches) == 1 else loss * share).backward()
         total += value * share
         trainer.progress.totals.add(outputs, targets, value)
         trainer.progress.count_samples(len(inputs))
@@ -60,3 +67,30 @@ def clip_gradients(trainer: TrainerBase) -> float | None:
     for parameter, grad in zip(moving, grads):
         parameter.grad = grad
     return norm
+
+
+def choose_precision(trainer: TrainerBase, train: DataLoader) -> None:
+    """Measure forward and backward of the first step in either precision; everything is as before then."""
+    began = time.monotonic()
+    position, random = train.state_dict(), get_random_state(trainer.model)
+    batches = next(groups(train, trainer.accumulate))
+    statistics = RunningStatistics(trainer.model)
+    statistics.keep()
+    training = [(module, module.training) for module in trainer.model.modules()]
+    trainer.model.train()
+
+    def step() -> None:
+        trainer.optimizer.zero_grad()
+        for inputs, targets in batches:
+            trainer.loss(trainer.model(inputs), targets).backward()
+
+    try:
+        trainer.mixed_precision.choose(step)
+    finally:
+        trainer.optimizer.zero_grad()
+        statistics.restore()
+        set_random_state(trainer.model, random)
+        train.load_state_dict(position)
+        for module, mode in training:
+            module.training = mode
+        trainer.progress.pause(time.monotonic() - began)

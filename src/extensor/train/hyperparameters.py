@@ -11,6 +11,7 @@ from .. import optim
 from .._spelling import did_you_mean
 from ..errors import describe
 from ..nn import Parameter
+from .mixed_precision import PRECISIONS, Precision
 
 __all__ = ["Hyperparameters"]
 
@@ -41,6 +42,7 @@ class Hyperparameters:
         beta2: of the optimisers of Adam's kind.
         clip_norm: the largest norm of all gradients together; 0 for no bound.
         lr_floor: where a cosine ends, as a part of ``lr``.
+        precision: of products; see :class:`~extensor.train.Trainer`.
     """
 
     lr: float = 2e-3
@@ -55,6 +57,7 @@ class Hyperparameters:
     beta2: float = 0.999
     clip_norm: float = 0.0
     lr_floor: float = 0.01
+    precision: Precision = "float32"
 
     def changed(self, values: Mapping[str, Any]) -> Hyperparameters:
         """With other values, given as numbers or as text; ValueError for a name or value that makes no sense."""
@@ -72,6 +75,8 @@ class Hyperparameters:
             raise ValueError(f"optimizer must be one of {', '.join(OPTIMIZERS)}, got {self.optimizer!r}")
         if self.schedule not in SCHEDULES:
             raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}, got {self.schedule!r}")
+        if self.precision not in PRECISIONS:
+            raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, got {self.precision!r}")
         if not self.lr > 0:
             raise ValueError(f"lr must be more than 0, got {self.lr}")
         if not (0 <= self.beta2 < 1 and 0 <= self.momentum < 1):

@@ -32,6 +32,7 @@ def make_trainer(
         schedule=settings.make_schedule(setup.optimizer, total_steps),
         metrics=setup.metrics,
         clip_norm=settings.clip_norm or None,
+        precision=settings.precision,
         validate_every=setup.validate_every,
         callbacks=[stopping] if settings.patience else [],
         folder=folder,

@@ -93,14 +93,19 @@ class TrainingLoop:
     def _step(self, batches: list[tuple[Any, Any]]) -> None:
         """Gradients, one step of the optimiser and of the schedule, and what the log wants to know of it."""
         trainer = self.trainer
-        loss = accumulate_gradients(trainer, batches, self._statistics)
-        norm = clip_gradients(trainer)
+        with trainer.mixed_precision.block():
+            loss = accumulate_gradients(trainer, batches, self._statistics)
+        is_made = trainer.mixed_precision.unscale(trainer.optimizer)
+        norm = clip_gradients(trainer) if is_made else None
         next_step = self.progress.step + 1
-        watched = bool(self.folder.log and trainer.layers_every and next_step % trainer.layers_every == 0)
+        is_due = trainer.layers_every and next_step % trainer.layers_every == 0
+        watched = bool(self.folder.log and is_due and is_made)
         layers = {"grad_norm": gradient_norms(trainer.model)} if watched else {}
         before = values_of(trainer.model) if watched else {}
         lr = trainer.optimizer.param_groups[0]["lr"]
-        trainer.optimizer.step()
+        if is_made:
+            trainer.optimizer.step()
+        trainer.mixed_precision.update()
         trainer.step_schedule("step")
         self.progress.step = next_step
         if watched:
@@ -112,8 +117,9 @@ class TrainingLoop:
 
     def _log_step(self, loss: float, lr: float, norm: float | None) -> None:
         progress = self.progress
-        progress.window["loss"] += loss
-        progress.window["steps"] += 1
+        if math.isfinite(loss):  # a step that a loss scaler skips may have none
+            progress.window["loss"] += loss
+            progress.window["steps"] += 1
         speed = progress.samples_per_second
         began_step, began_epoch = progress.began_at
         self.display.on_step(
@@ -122,8 +128,10 @@ class TrainingLoop:
         if progress.step % self.trainer.log_every:
             return
         record: dict[str, Any] = {"kind": "step", "step": progress.step, "epoch": progress.epoch}
-        record |= {"loss": progress.window["loss"] / progress.window["steps"], "lr": lr}
+        steps = progress.window["steps"]
+        record |= {"loss": progress.window["loss"] / steps if steps else None, "lr": lr}
         record |= {} if norm is None else {"grad_norm": norm}
+        record |= self.trainer.mixed_precision.record()
         metrics = {name: value for name, value in progress.totals.values().items() if name != "loss"}
         so_far = {name: value for name, value in metrics.items() if isinstance(value, (int, float))}
         record |= {"epoch_so_far": so_far} if so_far else {}
@@ -218,7 +226,10 @@ class TrainingLoop:
         """The record that opens the run, or its continuation."""
         record = {"kind": "resume" if resumed else "begin", **self.progress.position, "at": time_of_day()}
         record["total_steps"] = self.progress.began_at[0] + self.total_steps
-        self.folder.write_frame(record | ({} if resumed else self.trainer.made_with))
+        record |= {} if resumed else {**self.trainer.made_with, "precision": self.trainer.precision}
+        if self.trainer.mixed_precision.reason is not None:
+            record["precision_reason"] = self.trainer.mixed_precision.reason
+        self.folder.write_frame(record)
 
     def _write_end(self, reason: str) -> None:
         record = {"kind": "end", **self.progress.position, "at": time_of_day(), "stopped": reason}

@@ -25,6 +25,7 @@ def run_state(trainer: TrainerBase, train: DataLoader, validation: Any) -> dict[
         "validation": validation.state_dict() if isinstance(validation, DataLoader) else None,
         "callbacks": [callback.state_dict() for callback in trainer.callbacks],
         "progress": trainer.progress.state_dict(),
+        "precision": trainer.mixed_precision.state_dict(),
         "made_with": trainer.made_with,
         "build": build_info(),
     }
@@ -62,6 +63,7 @@ def _apply(trainer: TrainerBase, state: dict[str, Any], train: DataLoader, valid
             f"it has {len(state['callbacks'])} callbacks, the trainer has {len(trainer.callbacks)}"
         )
     _check_made_alike(trainer, state.get("made_with"))
+    trainer.mixed_precision.load_state_dict(state.get("precision"))
     trainer.model.load_state_dict(state["model"])
     trainer.optimizer.load_state_dict(state["optimizer"])
     if trainer.schedule is not None:

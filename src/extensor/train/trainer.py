@@ -10,6 +10,7 @@ from ..checks import as_int
 from ..data import DataLoader
 from .display import display_for
 from .evaluation import evaluate
+from .gradients import choose_precision
 from .history import History
 from .interrupts import noticing_interrupts
 from .lock import locked
@@ -37,6 +38,9 @@ class Trainer(TrainerBase):
         clip_norm: the largest norm of all gradients together.
         clip_value: the largest magnitude of any element of a gradient.
         accumulate: how many batches make one optimiser step.
+        precision: of products (:func:`extensor.autocast`): ``"float32"``, ``"bfloat16"``, ``"float16"`` with a
+            :class:`~extensor.optim.LossScaler`, whose overflowing steps are skipped, or ``"auto"``: a few steps are measured,
+            and bfloat16 is taken if it is faster. Weights and their updates stay in float32.
         validate_every: validate after so many steps; without it, after each epoch.
         callbacks: see :class:`~extensor.train.Callback`.
         folder: where the run is kept: ``log.jsonl``, ``checkpoints/``, ``best.safetensors`` (the weights with the best
@@ -55,6 +59,8 @@ class Trainer(TrainerBase):
     Attributes:
         step: the number of optimiser steps made.
         epoch: the number of epochs finished.
+        precision: the precision of products; what ``"auto"`` came to, once a run has begun.
+        scaler: the loss scaler of ``"float16"``, or None.
 
     Example:
         >>> import extensor as et
@@ -126,6 +132,9 @@ class Trainer(TrainerBase):
             display = display_for(self.display)
             loop = TrainingLoop(self, train, validation, length, folder, display)
             messages = [] if found is None else self._changes(found[1], loop.total_steps)
+            if self.precision == "auto":
+                choose_precision(self, train)
+                messages.append(f"{self.mixed_precision.reason}.".capitalize())
             self.progress.planned_steps = loop.total_steps
             if found is not None:
                 loop.history.records += folder.earlier_records()

@@ -9,11 +9,12 @@ from typing import Any, Literal
 from ..checks import as_int, as_number
 from ..errors import describe
 from ..nn import Module
-from ..optim import LRScheduler, Optimizer, ReduceLROnPlateau
+from ..optim import LossScaler, LRScheduler, Optimizer, ReduceLROnPlateau
 from ..tensor import ExTensor
 from .callbacks import Callback
 from .display import Kind
 from .metrics import Metric
+from .mixed_precision import MixedPrecision, Precision
 from .progress import Progress
 from .settings import settings_of
 
@@ -35,6 +36,7 @@ class TrainerBase:
         clip_norm: float | None = None,
         clip_value: float | None = None,
         accumulate: int = 1,
+        precision: Precision = "float32",
         validate_every: int | None = None,
         callbacks: Iterable[Callback] = (),
         folder: Any = None,
@@ -63,6 +65,7 @@ class TrainerBase:
         self.clip_norm = None if clip_norm is None else as_number("Trainer", "clip_norm", clip_norm)
         self.clip_value = None if clip_value is None else as_number("Trainer", "clip_value", clip_value)
         self.accumulate = at_least(1, "accumulate", accumulate)
+        self.mixed_precision = MixedPrecision("Trainer", precision)
         self.validate_every = _optional(1, "validate_every", validate_every)
         self.callbacks: list[Callback] = [of_type("callbacks", callback, Callback) for callback in callbacks]
         self.folder = None if folder is None else Path(folder)
@@ -87,6 +90,16 @@ class TrainerBase:
     def epoch(self) -> int:
         """The number of epochs finished."""
         return self.progress.epoch
+
+    @property
+    def precision(self) -> str:
+        """The precision of products: as asked for, or as measured once a run with ``"auto"`` has begun."""
+        return self.mixed_precision.name
+
+    @property
+    def scaler(self) -> LossScaler | None:
+        """What scales the loss, in float16."""
+        return self.mixed_precision.scaler
 
     def stop(self, reason: str) -> None:
         """End the run after the current step; for callbacks."""

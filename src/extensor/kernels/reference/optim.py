@@ -14,7 +14,7 @@ from ..dispatch import kernel
 
 __all__ = [
     "adagrad_step", "adam_step", "clip_grad_norm", "clip_grad_value", "ema_step", "lamb_step", "lion_step",
-    "rmsprop_step", "sgd_step",
+    "rmsprop_step", "sgd_step", "unscale_gradients",
 ]  # fmt: skip
 
 
@@ -177,3 +177,10 @@ def clip_grad_norm(grads, max_norm, order):
 @kernel(exact=True)
 def clip_grad_value(grads, limit):
     return [_same(np.clip(_wide(g), -limit, limit), g) for g in grads]
+
+
+@kernel(exact=True)
+def unscale_gradients(grads, scale):
+    """Each gradient / scale, half precision in float32; and whether every element is finite."""
+    unscaled = [_wide(g) / _wide(g).dtype.type(scale) for g in grads]
+    return [np.asarray(g) for g in unscaled], all(bool(np.isfinite(g).all()) for g in unscaled)
