@@ -63,6 +63,7 @@ PAGES = (
     Page("models", "extensor.models", "Networks that are often wanted.", ("extensor.models",)),
     Page("data", "extensor.data", "Readers, datasets and batches.", ("extensor.data",)),
     Page("train", "extensor.train", "The training loop and what it keeps.", ("extensor.train",)),
+    Page("distributed", "extensor.distributed", "Processes that train together.", ("extensor.distributed",)),
     Page("report", "extensor.report", "A run as a page to look at.", ("extensor.report",)),
     Page(
         "sklearn",

@@ -192,6 +192,7 @@ else:
             "bench",
             "convert",
             "data",
+            "distributed",
             "fft",
             "linalg",
             "models",

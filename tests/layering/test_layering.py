@@ -27,7 +27,7 @@ FLOORS = [
     },
     {"dtypes"},
     {"tensor"},
-    {"checks"},
+    {"checks", "state_trees"},
     {"kernels"},
     {"config", "graph"},
     {"ops", "random"},
@@ -35,6 +35,7 @@ FLOORS = [
     {"autograd"},
     {"array_api", "init", "models", "nn", "optim"},
     {"", "__main__"},  # the package itself gathers the names below it
+    {"distributed"},
     {"bench", "convert", "data", "onnx", "report", "testing", "train"},
     {"cli", "sklearn"},
 ]

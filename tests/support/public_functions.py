@@ -12,7 +12,7 @@ import numpy as np
 from extensor.graph import Backward, Op
 
 MODULES = [
-    "extensor", "extensor.convert", "extensor.data", "extensor.fft", "extensor.init", "extensor.linalg", "extensor.models", "extensor.nn", "extensor.onnx", "extensor.optim", "extensor.optim.functional",
+    "extensor", "extensor.convert", "extensor.data", "extensor.distributed", "extensor.fft", "extensor.init", "extensor.linalg", "extensor.models", "extensor.nn", "extensor.onnx", "extensor.optim", "extensor.optim.functional",
     "extensor.random", "extensor.report", "extensor.sklearn", "extensor.testing", "extensor.train",
 ]  # fmt: skip
 

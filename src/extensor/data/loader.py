@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +15,7 @@ from ..random import Rng, as_generator
 from ..tensor import ExTensor
 from .dataset import Dataset
 from .sample_random import SampleRandom
+from .shards import ShardedBatch, shard_sizes
 
 __all__ = ["DataLoader"]
 
@@ -91,15 +92,40 @@ class DataLoader:
 
     def __iter__(self) -> Iterator[Batch]:
         """The batches of the next epoch; after :meth:`load_state_dict`, the rest of the epoch that was stored."""
+        return self._loop(lambda epoch, chosen, place: self._gathered(epoch, chosen))
+
+    def in_shards(self, shards: int, own: Collection[int]) -> Iterator[ShardedBatch]:
+        """The same batches cut into ``shards`` parts by position, of which only those of numbers ``own`` are gathered."""
+        return self._loop(lambda epoch, chosen, place: self._shards(epoch, chosen, shards, own))
+
+    def in_turns(self, turn: int, turns: int) -> Iterator[Batch | None]:
+        """The same batches, of which every ``turns``-th is gathered, from the one of number ``turn``; None for the others."""
+        return self._loop(
+            lambda epoch, chosen, place: self._gathered(epoch, chosen) if place % turns == turn else None
+        )
+
+    def _shards(self, epoch: int, chosen: np.ndarray, shards: int, own: Collection[int]) -> ShardedBatch:
+        sizes = shard_sizes(len(chosen), shards)
+        parts = {
+            shard: self._gathered(epoch, chosen[shard * sizes[0] :][: sizes[shard]])
+            for shard in own
+            if sizes[shard]
+        }
+        return ShardedBatch(len(chosen), sum(size > 0 for size in sizes), parts)
+
+    def _gathered(self, epoch: int, chosen: np.ndarray) -> Batch:
+        return self.dataset.batch(chosen, SampleRandom(self.seed, epoch, chosen))
+
+    def _loop(self, gather: Callable[[int, np.ndarray, int], Any]) -> Iterator[Any]:
         if self.position and not self._put_back:
             self.advance()
         self._put_back = False
-        batches = self._batches(self.epoch, self.position)
+        batches = self._batches(self.epoch, self.position, gather)
         if self.prefetch:
             batches = prefetched(batches, self.prefetch)
         return self._counted(batches)
 
-    def _counted(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+    def _counted(self, batches: Iterator[Any]) -> Iterator[Any]:
         try:
             for batch in batches:
                 self.position += 1
@@ -107,11 +133,13 @@ class DataLoader:
         finally:
             batches.close()  # type: ignore[attr-defined]  # a generator: its thread ends with the loop
 
-    def _batches(self, epoch: int, first: int) -> Iterator[Batch]:
+    def _batches(
+        self, epoch: int, first: int, gather: Callable[[int, np.ndarray, int], Any]
+    ) -> Iterator[Any]:
         order = self._order(epoch)
-        for start in range(first * self.batch_size, len(self) * self.batch_size, self.batch_size):
-            chosen = order[start : start + self.batch_size]
-            yield self.dataset.batch(chosen, SampleRandom(self.seed, epoch, chosen))
+        for place in range(first, len(self)):
+            start = place * self.batch_size
+            yield gather(epoch, order[start : start + self.batch_size], place)
 
     def _order(self, epoch: int) -> np.ndarray:
         count = len(self.dataset)
@@ -161,12 +189,15 @@ class DataLoader:
         self.seed, self.epoch, self.position, self._put_back = seed, epoch, position, True
 
 
-def prefetched(batches: Iterator[Batch], bound: int) -> Iterator[Batch]:
+_END = object()  # after the last batch; a batch of another process is None
+
+
+def prefetched(batches: Iterator[Any], bound: int) -> Iterator[Any]:
     """``batches``, prepared by a second thread at most ``bound`` ahead. The thread ends when this generator does."""
-    ready: queue.Queue[tuple[Batch | None, BaseException | None]] = queue.Queue(bound)
+    ready: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(bound)
     stop = threading.Event()
 
-    def put(item: tuple[Batch | None, BaseException | None]) -> bool:
+    def put(item: tuple[Any, BaseException | None]) -> bool:
         while not stop.is_set():
             try:
                 ready.put(item, timeout=0.1)
@@ -180,7 +211,7 @@ def prefetched(batches: Iterator[Batch], bound: int) -> Iterator[Batch]:
             for batch in batches:
                 if not put((batch, None)):
                     return
-            put((None, None))
+            put((_END, None))
         except BaseException as error:  # whatever it is belongs to the one who asked for the batch
             put((None, error))
 
@@ -191,7 +222,7 @@ def prefetched(batches: Iterator[Batch], bound: int) -> Iterator[Batch]:
             batch, error = ready.get()
             if error is not None:
                 raise error
-            if batch is None:
+            if batch is _END:
                 return
             yield batch
     finally:

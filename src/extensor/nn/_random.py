@@ -36,6 +36,11 @@ def rng_or_default(function: str, rng: Any) -> np.random.Generator:
     return as_generator(function, _default() if rng is None else rng)
 
 
+def default_generator() -> np.random.Generator:
+    """The default generator itself."""
+    return _default()
+
+
 def get_state() -> Any:
     """The state of the default generator, for checkpoints."""
     return _default().bit_generator.state

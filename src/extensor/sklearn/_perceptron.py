@@ -20,8 +20,8 @@ from ..graph import no_grad
 from ..models import MLP
 from ..ops.elementwise import square
 from ..ops.reduction import sum as sum_of
+from ..state_trees import flatten_state, restore_state
 from ..tensor import ExTensor, asarray
-from ..train.state_trees import flatten_state, restore_state
 from ._parameters import ACTIVATIONS, check_parameters, layer_sizes
 
 __all__ = ["FLOATS", "Perceptron"]

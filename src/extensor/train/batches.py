@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Any
 
 from ..data import DataLoader
+from ..data.shards import ShardedBatch
 from ..errors import describe
 
-__all__ = ["groups", "inputs_and_targets"]
+__all__ = ["groups", "inputs_and_targets", "sharded_groups"]
 
 
 def groups(train: DataLoader, size: int) -> Iterator[list[tuple[Any, Any]]]:
     """The batches of an epoch, ``size`` at a time; the last group may be smaller."""
     batches = iter(train)
     while group := [inputs_and_targets(batch) for batch in islice(batches, size)]:
+        yield group
+
+
+def sharded_groups(
+    train: DataLoader, size: int, shards: int, own: Collection[int]
+) -> Iterator[list[ShardedBatch]]:
+    """The same groups of batches, of which only the parts of the shards ``own`` are gathered."""
+    batches = train.in_shards(shards, own)
+    while group := list(islice(batches, size)):
         yield group
 
 

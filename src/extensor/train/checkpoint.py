@@ -12,8 +12,8 @@ from typing import Any
 from ..checks import as_int
 from ..data import DamagedFileError
 from ..errors import describe
+from ..state_trees import flatten_state, restore_state
 from .run_files import check_own
-from .state_trees import flatten_state, restore_state
 from .weights import load_tensors, save_tensors
 
 __all__ = ["Checkpoints", "latest_whole", "load_checkpoint", "save_checkpoint"]

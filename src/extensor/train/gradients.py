@@ -13,7 +13,7 @@ from .random_state import get_random_state, set_random_state
 from .running_statistics import RunningStatistics
 from .trainer_base import TrainerBase
 
-__all__ = ["accumulate_gradients", "choose_precision", "clip_gradients"]
+__all__ = ["accumulate_gradients", "choose_precision", "clip_gradients", "not_finite"]
 
 
 def accumulate_gradients(
@@ -41,15 +41,20 @@ def accumulate_gradients(
             trainer.optimizer.zero_grad()
             if trainer.mixed_precision.refuse(trainer.optimizer):
                 return math.nan
-            raise FloatingPointError(
-                f"[Trainer] the loss is {value} at step {trainer.step + 1}; try a smaller learning rate or clip_norm=1.0"
-            )
+            raise not_finite(trainer, value)
         share = len(targets) / samples
         trainer.mixed_precision.scaled(loss if len(batches) == 1 else loss * share).backward()
         total += value * share
         trainer.progress.totals.add(outputs, targets, value)
         trainer.progress.count_samples(len(inputs))
     return total
+
+
+def not_finite(trainer: TrainerBase, value: float) -> FloatingPointError:
+    """What to raise for a loss that is nan or infinite."""
+    return FloatingPointError(
+        f"[Trainer] the loss is {value} at step {trainer.step + 1}; try a smaller learning rate or clip_norm=1.0"
+    )
 
 
 def clip_gradients(trainer: TrainerBase) -> float | None:

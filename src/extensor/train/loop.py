@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ..data import DataLoader
+from ..distributed import World
 from ..optim import ReduceLROnPlateau
-from .batches import groups
+from .batches import groups, sharded_groups
 from .display import Display
+from .divided_optimizer import DividedOptimizer, can_divide
 from .evaluation import evaluate
 from .gradients import accumulate_gradients, clip_gradients
 from .history import History
@@ -21,6 +23,7 @@ from .run_folder import RunFolder
 from .run_state import run_state
 from .running_statistics import RunningStatistics
 from .settings import time_of_day
+from .sharded_gradients import ShardedGradients
 from .trainer_base import TrainerBase
 
 __all__ = ["Length", "TrainingLoop"]
@@ -56,6 +59,13 @@ class TrainingLoop:
         self.history = History()
         self._statistics = RunningStatistics(trainer.model)
         self._started = time.monotonic()
+        self._agreed = 0
+        self._world = trainer.world or World.alone()
+        self._sharded = (
+            None if trainer.shards is None else ShardedGradients(trainer, self._world, trainer.shards)
+        )
+        if self._sharded is not None and self._world.size > 1 and can_divide(trainer.optimizer):
+            trainer.divided = DividedOptimizer(trainer.optimizer, self._sharded)
 
     @property
     def total_steps(self) -> int:
@@ -67,20 +77,41 @@ class TrainingLoop:
         for callback in self.trainer.callbacks:
             callback.on_fit_start(self.trainer)
         try:
+            self._agree(interrupts)
             while not self._is_over(interrupts):
-                for batches in groups(self.train, self.trainer.accumulate):
+                for batches in self._groups():
                     self._step(batches)
                     self._after_step()
+                    self._agree(interrupts)
                     if self._is_over(interrupts):
                         break
                 if self.train.position == len(self.train) and not self._asked_to_stop(interrupts):
                     self._end_epoch()
+                    self._agree(interrupts)
             self._end(interrupts)
         except FloatingPointError as error:
             self._write_end(str(error))
             raise
 
+    def _groups(self) -> Iterator[list[Any]]:
+        if self._sharded is None:
+            return groups(self.train, self.trainer.accumulate)
+        return sharded_groups(self.train, self.trainer.accumulate, self._sharded.shards, self._sharded.own)
+
+    def _agree(self, interrupts: Interrupts) -> None:
+        """Let all ranks stop at the same step if one of them was asked to."""
+        if self._world.size == 1:
+            return
+        wish = 2 if interrupts.received is not None else 1 if self.progress.stop_reason is not None else 0
+        self._agreed = self._world.highest(wish)
+        if self._agreed:
+            told = self._world.gather([interrupts.received, self.progress.stop_reason])
+            interrupts.received = next((row[0] for row in told if row[0] is not None), None)
+            self.progress.stop_reason = next((row[1] for row in told if row[1] is not None), None)
+
     def _asked_to_stop(self, interrupts: Interrupts) -> bool:
+        if self._world.size > 1:
+            return self._agreed > 0
         return interrupts.received is not None or self.progress.stop_reason is not None
 
     def _is_over(self, interrupts: Interrupts) -> bool:
@@ -90,11 +121,14 @@ class TrainingLoop:
 
     # A step
 
-    def _step(self, batches: list[tuple[Any, Any]]) -> None:
+    def _step(self, batches: list[Any]) -> None:
         """Gradients, one step of the optimiser and of the schedule, and what the log wants to know of it."""
         trainer = self.trainer
         with trainer.mixed_precision.block():
-            loss = accumulate_gradients(trainer, batches, self._statistics)
+            if self._sharded is None:
+                loss = accumulate_gradients(trainer, batches, self._statistics)
+            else:
+                loss = self._sharded(batches)
         is_made = trainer.mixed_precision.unscale(trainer.optimizer)
         norm = clip_gradients(trainer) if is_made else None
         next_step = self.progress.step + 1
@@ -104,7 +138,7 @@ class TrainingLoop:
         before = values_of(trainer.model) if watched else {}
         lr = trainer.optimizer.param_groups[0]["lr"]
         if is_made:
-            trainer.optimizer.step()
+            (trainer.optimizer if trainer.divided is None else trainer.divided).step()
         trainer.mixed_precision.update()
         trainer.step_schedule("step")
         self.progress.step = next_step
@@ -120,12 +154,15 @@ class TrainingLoop:
         if math.isfinite(loss):  # a step that a loss scaler skips may have none
             progress.window["loss"] += loss
             progress.window["steps"] += 1
+        due = progress.step % self.trainer.log_every == 0
+        if self._sharded is not None:
+            self._sharded.settle_metrics(force=due)
         speed = progress.samples_per_second
         began_step, began_epoch = progress.began_at
         self.display.on_step(
             progress.step - began_step, progress.epoch - began_epoch, progress.totals.values, speed
         )
-        if progress.step % self.trainer.log_every:
+        if not due:
             return
         record: dict[str, Any] = {"kind": "step", "step": progress.step, "epoch": progress.epoch}
         steps = progress.window["steps"]
@@ -150,6 +187,8 @@ class TrainingLoop:
 
     def _end_epoch(self) -> None:
         progress = self.progress
+        if self._sharded is not None:
+            self._sharded.settle_metrics()
         record = {"kind": "epoch", "epoch": progress.epoch + 1, "step": progress.step}
         record |= progress.totals.values()
         seconds, speed = progress.seconds, progress.samples_per_second
@@ -170,11 +209,13 @@ class TrainingLoop:
         history.steps = self.progress.step
         if self.progress.stop_reason is not None:
             history.stopped = self.progress.stop_reason
-        elif interrupts.received is not None:
+        elif self._asked_to_stop(interrupts):
             history.stopped = "interrupted"
         elif self.trainer.validate_every and self.validation is not None:
             self._validate_by_steps()
         self._save_checkpoint()
+        if self.trainer.divided is not None:
+            self.trainer.divided.close()
         if history.stopped != "interrupted":
             self._save_weights("model.safetensors", {})
         self._write_end(history.stopped)
@@ -244,7 +285,9 @@ class TrainingLoop:
     def _save_checkpoint(self) -> None:
         progress = self.progress
         standing = (progress.step, progress.epoch, progress.validated_at, progress.stop_reason)
-        if self.folder.path is not None:
+        if self._sharded is not None:
+            self._sharded.settle_metrics()
+        if self.trainer.folder is not None:  # of ranks that write nothing, the state has parts
             state = run_state(self.trainer, self.train, self.validation)
             self.folder.save_checkpoint(progress.step, standing, state)
 

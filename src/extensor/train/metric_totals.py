@@ -28,6 +28,21 @@ class MetricTotals:
         for metric in self.metrics.values():
             metric.update(outputs, targets, loss)
 
+    def take(self) -> dict[str, Any]:
+        """What was added since the beginning, which begins again."""
+        found = self.state_dict()
+        self.loss, self.samples = 0.0, 0
+        for metric in self.metrics.values():
+            metric.reset()
+        return found
+
+    def merge(self, state: Mapping[str, Any]) -> None:
+        """Add what :meth:`take` gave of other batches."""
+        self.loss += state["loss"]
+        self.samples += state["samples"]
+        for name, metric in self.metrics.items():
+            metric.merge(state["metrics"][name])
+
     def values(self) -> dict[str, Any]:
         """The mean loss and the metrics."""
         mean = self.loss / self.samples if self.samples else math.nan

@@ -51,6 +51,11 @@ class Metric:
         """Begin again."""
         self.counts = {name: count * 0 for name, count in self.counts.items()}
 
+    def merge(self, counts: Mapping[str, Any]) -> None:
+        """Add the counts of other batches, such as another process has seen."""
+        for name, count in counts.items():
+            self.counts[name] = self.counts[name] + count
+
     def state_dict(self) -> dict[str, Any]:
         """The counts."""
         return copy.deepcopy(self.counts)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..nn import Module, _random
 
-__all__ = ["get_random_state", "set_random_state"]
+__all__ = ["generators_of", "get_random_state", "set_random_state"]
 
 
 def _own_generators(model: Module) -> Iterator[tuple[str, np.random.Generator]]:
@@ -18,6 +18,12 @@ def _own_generators(model: Module) -> Iterator[tuple[str, np.random.Generator]]:
         for name, value in vars(module).items():
             if isinstance(value, np.random.Generator):
                 yield f"{path}.{name}" if path else name, value
+
+
+def generators_of(model: Module) -> list[np.random.Generator]:
+    """The default generator of the layers and the model's own ones, each once."""
+    every = [_random.default_generator(), *(generator for _, generator in _own_generators(model))]
+    return list({id(generator): generator for generator in every}.values())
 
 
 def get_random_state(model: Module) -> dict[str, Any]:

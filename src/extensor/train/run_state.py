@@ -18,7 +18,7 @@ def run_state(trainer: TrainerBase, train: DataLoader, validation: Any) -> dict[
     """The state of a run between two steps."""
     return {
         "model": trainer.model.state_dict(),
-        "optimizer": trainer.optimizer.state_dict(),
+        "optimizer": trainer.optimizer_state(),
         "schedule": None if trainer.schedule is None else trainer.schedule.state_dict(),
         "random": get_random_state(trainer.model),
         "data": train.state_dict(),
@@ -28,6 +28,8 @@ def run_state(trainer: TrainerBase, train: DataLoader, validation: Any) -> dict[
         "precision": trainer.mixed_precision.state_dict(),
         "made_with": trainer.made_with,
         "build": build_info(),
+        "shards": trainer.shards,
+        "compress": trainer.world is not None and trainer.world.compress,
     }
 
 
@@ -63,6 +65,7 @@ def _apply(trainer: TrainerBase, state: dict[str, Any], train: DataLoader, valid
             f"it has {len(state['callbacks'])} callbacks, the trainer has {len(trainer.callbacks)}"
         )
     _check_made_alike(trainer, state.get("made_with"))
+    _check_shards(trainer, state)
     trainer.mixed_precision.load_state_dict(state.get("precision"))
     trainer.model.load_state_dict(state["model"])
     trainer.optimizer.load_state_dict(state["optimizer"])
@@ -75,6 +78,16 @@ def _apply(trainer: TrainerBase, state: dict[str, Any], train: DataLoader, valid
     for callback, saved in zip(trainer.callbacks, state["callbacks"]):
         callback.load_state_dict(saved)
     trainer.progress.load_state_dict(state["progress"])
+
+
+def _check_shards(trainer: TrainerBase, state: dict[str, Any]) -> None:
+    """ValueError if batches were cut in another way: the weights would be others."""
+    then, now = state.get("shards"), trainer.shards
+    if then != now:
+        was, new = (f"cut into {n} shards" if n else "not cut into shards" for n in (then, now))
+        raise ValueError(f"its batches were {was}, the trainer's are {new}; a run goes on with shards={then}")
+    if bool(state.get("compress")) != (trainer.world is not None and trainer.world.compress):
+        raise ValueError("only one of the two exchanges gradients in bfloat16 (compress)")
 
 
 def _check_made_alike(trainer: TrainerBase, then: Any) -> None:

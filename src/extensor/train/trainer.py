@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from ..checks import as_int
 from ..data import DataLoader
+from ..distributed import World
+from .agreement import check_alike
 from .display import display_for
 from .evaluation import evaluate
 from .gradients import choose_precision
@@ -55,6 +58,10 @@ class Trainer(TrainerBase):
         display: ``"auto"`` (live in a terminal, plain lines elsewhere), ``"live"``, ``"plain"`` or ``"off"``.
         config: what describes the run, in numbers, text, lists and dicts; it is kept as ``config.json`` and with the
             weights.
+        world: the processes that train together, see :class:`extensor.distributed.World`; each makes the same trainer.
+        shards: how many parts each batch is cut into, by position; each is one forward and backward pass with random
+            numbers and batch statistics of its own. The weights follow from it, and not from the number of processes,
+            which may be from 1 to ``shards``. 8 with a world; without one, batches are not cut.
 
     Attributes:
         step: the number of optimiser steps made.
@@ -115,29 +122,34 @@ class Trainer(TrainerBase):
         if resume and self.folder is None:
             raise ValueError("[fit] resume needs a folder; pass Trainer(..., folder=...)")
         self.progress.stop_reason = None
+        world = self.world or World.alone()
+        check_alike(world, self, train, validation)
         with contextlib.ExitStack() as stack:
-            if self.folder is not None:
+            stack.enter_context(failing_together(world))
+            if self.folder is not None and self.leads:
                 stack.enter_context(locked("fit", self.folder))
-            folder = RunFolder(self.folder, self.keep, self.tensorboard, self.config)
+            folder = RunFolder(self.folder if self.leads else None, self.keep, self.tensorboard, self.config)
             stack.enter_context(contextlib.closing(folder))
-            found = folder.newest_checkpoint(resume)
+            newest = folder.newest_checkpoint(resume)
+            found = world.broadcast(None if newest is None else (str(newest[0]), newest[1]))
             log_length = None
             if found is None:
                 self.progress.begin_fit()
             else:
                 path, state = found
-                load_run_state(self, state, train, validation, path)
+                load_run_state(self, state, train, validation, Path(path))
                 log_length = as_int("fit", "log", state["log"])
             folder.open(log_length, self.step)
-            display = display_for(self.display)
+            display = display_for(self.display if self.leads else "off")
             loop = TrainingLoop(self, train, validation, length, folder, display)
             messages = [] if found is None else self._changes(found[1], loop.total_steps)
             if self.precision == "auto":
                 choose_precision(self, train)
+                self.mixed_precision.name = world.broadcast(self.mixed_precision.name)
                 messages.append(f"{self.mixed_precision.reason}.".capitalize())
             self.progress.planned_steps = loop.total_steps
             if found is not None:
-                loop.history.records += folder.earlier_records()
+                loop.history.records += world.broadcast(folder.earlier_records())
             loop.write_beginning(resumed=found is not None)
             stack.callback(display.stop)
             display.start(loop.total_steps, self.step - self.progress.began_at[0], epochs)
@@ -174,3 +186,15 @@ class Trainer(TrainerBase):
             True
         """
         return evaluate(self, batches)
+
+
+@contextlib.contextmanager
+def failing_together(world: World) -> Iterator[None]:
+    """In this block what ends one rank ends all of them. A loss that is not finite is found by all at once."""
+    try:
+        yield
+    except FloatingPointError:
+        raise
+    except BaseException as error:
+        world.fail(error)
+        raise

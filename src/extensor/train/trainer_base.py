@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..checks import as_int, as_number
+from ..distributed import World
 from ..errors import describe
 from ..nn import Module
 from ..optim import LossScaler, LRScheduler, Optimizer, ReduceLROnPlateau
@@ -49,6 +50,8 @@ class TrainerBase:
         tensorboard: bool = False,
         display: Kind = "auto",
         config: Mapping[str, Any] | None = None,
+        world: World | None = None,
+        shards: int | None = None,
     ) -> None:
         self.model: Module = of_type("model", model, Module)
         self.optimizer: Optimizer = of_type("optimizer", optimizer, Optimizer)
@@ -78,6 +81,13 @@ class TrainerBase:
         self.tensorboard = tensorboard
         self.display: Kind = display
         self.config = None if config is None else dict(config)
+        self.world: World | None = None if world is None else of_type("world", world, World)
+        self.shards = 8 if shards is None and world is not None else _optional(1, "shards", shards)
+        if world is not None and self.shards is not None and self.shards < world.size:
+            raise ValueError(
+                f"[Trainer] shards must be at least 1 for each of the {world.size} processes, got {self.shards}"
+            )
+        self.divided: Any = None  # the optimiser while ranks share its work
         self.progress = Progress(self.metrics)
         self.made_with = settings_of(self.optimizer, loss, schedule)  # before a step changes the rates
 
@@ -100,6 +110,15 @@ class TrainerBase:
     def scaler(self) -> LossScaler | None:
         """What scales the loss, in float16."""
         return self.mixed_precision.scaler
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes the log, the checkpoints and the report."""
+        return self.world is None or self.world.rank == 0
+
+    def optimizer_state(self) -> dict[str, Any]:
+        """The state of the optimiser; where ranks share it, all of them together."""
+        return self.optimizer.state_dict() if self.divided is None else self.divided.state_dict()
 
     def stop(self, reason: str) -> None:
         """End the run after the current step; for callbacks."""

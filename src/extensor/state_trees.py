@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import describe
-from ..tensor import ExTensor
+from .errors import describe
+from .tensor import ExTensor
 
 __all__ = ["flatten_state", "restore_state"]
 

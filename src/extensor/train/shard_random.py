@@ -1,0 +1,48 @@
+"""Random numbers keyed by seed, step and shard: the same for a shard whichever process computes it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+
+from ..nn import Module
+from .random_state import generators_of
+
+__all__ = ["ShardRandom"]
+
+
+class ShardRandom:
+    """The generators a model draws from, set for one shard of one step at a time.
+
+    The state of a generator between steps stays as it was before the first, and is its seed: what it draws in a shard
+    follows from that state, the number of the step and the number of the shard.
+    """
+
+    def __init__(self, model: Module) -> None:
+        self._generators = generators_of(model)
+        self._kept: list[Any] = []
+        self._keys: list[int] = []
+
+    def begin_step(self) -> None:
+        """Remember the states between steps."""
+        self._kept = [generator.bit_generator.state for generator in self._generators]
+        self._keys = [_digest(state) for state in self._kept]
+
+    def set(self, step: int, shard: int) -> None:
+        """Let every generator begin the numbers of a shard."""
+        for generator, key in zip(self._generators, self._keys):
+            sequence = np.random.SeedSequence([key, step, shard])
+            generator.bit_generator.state = type(generator.bit_generator)(sequence).state
+
+    def end_step(self) -> None:
+        """Put the states back."""
+        for generator, state in zip(self._generators, self._kept):
+            generator.bit_generator.state = state
+
+
+def _digest(state: Any) -> int:
+    text = json.dumps(state, sort_keys=True, default=lambda array: np.asarray(array).tolist())
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")

@@ -1,0 +1,73 @@
+"""Several processes: the same bits as one, whatever their number and the hosts they are on."""
+
+from __future__ import annotations
+
+import pytest
+from mpi_jobs import answer, job, needs_mpi
+
+pytestmark = needs_mpi
+RUN = "shared_run.py"
+
+
+@pytest.fixture(scope="module")
+def alone() -> dict[str, str]:
+    return {}
+
+
+def of_one(alone: dict[str, str], *args: str) -> str:
+    key = " ".join(args)
+    if key not in alone:
+        alone[key] = answer(1, RUN, *args)
+    return alone[key]
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 8])
+def test_dropout_statistics_and_metrics_do_not_depend_on_the_ranks(alone: dict[str, str], ranks: int) -> None:
+    assert answer(ranks, RUN, "mlp", "-") == of_one(alone, "mlp", "-")
+
+
+@pytest.mark.parametrize("kind", ["lenet", "resnet", "gpt"])
+def test_networks_do_not_depend_on_the_ranks(alone: dict[str, str], kind: str) -> None:
+    args = (kind, "-", "steps=3")
+    assert answer(4, RUN, *args) == of_one(alone, *args)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "args"),
+    [((2, 1), ()), ((1, 3), ("compress=true",)), ((1, 1, 1), ("shards=5", "accumulate=1"))],
+)
+def test_hosts_exchange_by_messages(
+    alone: dict[str, str], hosts: tuple[int, ...], args: tuple[str, ...]
+) -> None:
+    assert answer(sum(hosts), RUN, "mlp", "-", *args, hosts=hosts) == of_one(alone, "mlp", "-", *args)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ('optimizer="LAMB"',),
+        ("clip_norm=null", "clip_value=0.01", 'optimizer="SGD"'),
+        ("compress=true",),
+        ("shards=3",),
+    ],
+)
+def test_other_settings(alone: dict[str, str], args: tuple[str, ...]) -> None:
+    assert answer(2, RUN, "mlp", "-", *args) == of_one(alone, "mlp", "-", *args)
+
+
+def test_an_error_of_one_rank_ends_all_with_its_message() -> None:
+    done = job(2, "failing_ranks.py", "error")
+    assert done.returncode != 0
+    assert "rank 1 broke" in done.stderr
+    assert "failed: ValueError: rank 1 broke" in done.stderr
+
+
+@pytest.mark.parametrize("what", ["weights", "data", "shards", "seed", "optimizer"])
+def test_ranks_that_differ_are_named_at_the_start(what: str) -> None:
+    done = job(2, "failing_ranks.py", what)
+    words = {
+        "weights": "start of the weights", "data": "training data", "shards": "number of shards",
+        "seed": "position or seed of the data", "optimizer": "optimiser or loss",
+    }  # fmt: skip
+    assert done.returncode != 0
+    assert f"MismatchError: [fit] rank 1 has another {words[what]} than rank 0" in done.stderr
