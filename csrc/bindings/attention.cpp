@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/half.hpp"
 #include "bindings/operands.hpp"
+#include "kernels/attention/half.hpp"
 
 namespace extensor {
 namespace {
@@ -72,11 +74,32 @@ bool same_leading_axes(PyArrayObject* a, PyArrayObject* b) {
   return true;
 }
 
+// Whether there are kernels for these elements as they are.
+bool is_attended(DType dtype) { return is_float(dtype) || find_half_attention(dtype) != nullptr; }
+
+template <class T>
+const AttentionFunctions<T>& functions_of(DType dtype) {
+  if constexpr (sizeof(T) == 2) return *find_half_attention(dtype);
+  else return attention_functions<T>();
+}
+
+// run(T()) for the T that holds elements of a dtype that is attended.
+template <class Run>
+auto with_elements(DType dtype, const Run& run) {
+  return is_half(dtype) ? run(uint16_t()) : with_type(dtype, run);
+}
+
+// Whether the elements of an array must be widened first.
+bool must_widen(PyObject* argument) {
+  PyArrayObject* array = as_array(argument);
+  return array != nullptr && is_half(dtype_of(array)) && !is_attended(dtype_of(array));
+}
+
 bool take(AttentionOperands& operands, int index, PyObject* argument) {
   PyArrayObject* array = as_array(argument);
   if (array == nullptr || PyArray_SIZE(array) == 0 || !is_readable(array)) return false;
   if (index == 0) operands.dtype = dtype_of(array), operands.ndim = PyArray_NDIM(array);
-  if (!is_float(operands.dtype) || dtype_of(array) != operands.dtype || operands.ndim < 2) return false;
+  if (!is_attended(operands.dtype) || dtype_of(array) != operands.dtype || operands.ndim < 2) return false;
   if (index > 0 && !same_leading_axes(array, operands.of[0].array)) return false;
   return operands.of[index].hold(shared(array)) || operands.of[index].hold(dense(array));
 }
@@ -144,19 +167,20 @@ PyObject* run_forward(AttentionOperands& operands, PyObject* const* args) {
   bool finite;
   {
     MaybeReleaseGil unlocked(attention_ns(attention));
-    finite = attention_functions<T>().forward(attention, out.matrices<T>());
+    finite = functions_of<T>(operands.dtype).forward(attention, out.matrices<T>());
   }
   // What is hidden must not count even if it is inf or nan: the reference sees to that.
   return finite ? out.array.release() : not_covered();
 }
 
 // q, k, v, mask, causal, scale
-PyObject* call_attention(PyObject*, PyObject* const* args, Py_ssize_t count) {
+PyObject* call_attention(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   AttentionOperands operands;
   if (count != 6) return not_covered();
+  if (must_widen(args[0])) return call_widened(call_attention, self, args, count);
   for (int i = 0; i < 3; ++i)
     if (!take(operands, i, args[i])) return not_covered();
-  return operands.dtype == DType::float32 ? run_forward<float>(operands, args) : run_forward<double>(operands, args);
+  return with_elements(operands.dtype, [&](auto zero) { return run_forward<decltype(zero)>(operands, args); });
 }
 
 template <class T>
@@ -177,7 +201,7 @@ PyObject* run_backward(AttentionOperands& operands, PyObject* const* args) {
     for (int i = 0; i < 3; ++i)
       if (grads[i].array != nullptr) to[i] = grads[i].matrices<T>();
     MaybeReleaseGil unlocked(3 * attention_ns(attention));
-    finite = attention_functions<T>().backward(attention, operands.matrices<T>(3), to[0], to[1], to[2]);
+    finite = functions_of<T>(operands.dtype).backward(attention, operands.matrices<T>(3), to[0], to[1], to[2]);
   }
   if (!finite) return not_covered();
   Array found[] = {std::move(grads[0].array), std::move(grads[1].array), std::move(grads[2].array), Array()};
@@ -185,12 +209,13 @@ PyObject* run_backward(AttentionOperands& operands, PyObject* const* args) {
 }
 
 // g, q, k, v, mask, causal, scale, needs; the gradient of the mask is left to the reference
-PyObject* call_attention_backward(PyObject*, PyObject* const* args, Py_ssize_t count) {
+PyObject* call_attention_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   AttentionOperands operands;
   if (count != 8) return not_covered();
+  if (must_widen(args[0])) return call_widened(call_attention_backward, self, args, count);
   for (int i = 0; i < 4; ++i)
     if (!take(operands, i, args[i == 3 ? 0 : i + 1])) return not_covered();
-  return operands.dtype == DType::float32 ? run_backward<float>(operands, args) : run_backward<double>(operands, args);
+  return with_elements(operands.dtype, [&](auto zero) { return run_backward<decltype(zero)>(operands, args); });
 }
 
 // Rows [batch, length, 3, heads, features] that hold queries, keys and values of all heads side by side.
@@ -229,7 +254,8 @@ PyObject* call_self_attention(PyObject* self, PyObject* const* args, Py_ssize_t 
   const bool back = *kernel_context<bool>(self);
   if (count != (back ? 4 : 3)) return not_covered();
   PyArrayObject* x = as_array(args[back]);
-  if (x == nullptr || !is_float(dtype_of(x))) return not_covered();
+  if (must_widen(args[back])) return call_widened(call_self_attention, self, args, count);
+  if (x == nullptr || !is_attended(dtype_of(x))) return not_covered();
   const DType dtype = dtype_of(x);
   PackedRows rows;
   Operands<2> operands;
@@ -243,10 +269,10 @@ PyObject* call_self_attention(PyObject* self, PyObject* const* args, Py_ssize_t 
     const Attention<T> attention = rows.attention(operands.data<T>(0), causal);
     T* const to = data_of<T>(out);
     MaybeReleaseGil unlocked((back ? 3 : 1) * attention_ns(attention));
-    if (!back) return attention_functions<T>().forward(attention, rows.all(to));
-    return attention_functions<T>().backward(attention, rows.all(operands.data<T>(1)), rows.part(to, 0), rows.part(to, 1), rows.part(to, 2));
+    if (!back) return functions_of<T>(dtype).forward(attention, rows.all(to));
+    return functions_of<T>(dtype).backward(attention, rows.all(operands.data<T>(1)), rows.part(to, 0), rows.part(to, 1), rows.part(to, 2));
   };
-  return with_type(dtype, run) ? out.release() : not_covered();
+  return with_elements(dtype, run) ? out.release() : not_covered();
 }
 
 constexpr bool forwards = false, backwards = true;

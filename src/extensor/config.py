@@ -20,7 +20,15 @@ try:
 except ImportError:
     _native = None  # type: ignore[assignment]
 
-__all__ = ["build_info", "get_num_threads", "memory", "release_memory", "set_num_threads", "show_config"]
+__all__ = [
+    "build_info",
+    "get_num_threads",
+    "has_bf16_unit",
+    "memory",
+    "release_memory",
+    "set_num_threads",
+    "show_config",
+]
 
 MAX_THREADS = 256
 
@@ -156,9 +164,22 @@ def build_info() -> dict[str, str]:
     return found | {"instruction set": _instruction_set(), "core": core}
 
 
+def has_bf16_unit() -> bool:
+    """Whether products of bfloat16 use the processor's dot product of pairs (AVX512-BF16).
+
+    ``EXTENSOR_BF16_UNIT=0`` in the environment leaves it alone: elements are then widened to float32 first.
+
+    Example:
+        >>> from extensor.config import has_bf16_unit
+        >>> has_bf16_unit() in (True, False)
+        True
+    """
+    return _native is not None and _native.has_bf16_unit()
+
+
 def _instruction_set() -> str:
     assert _native is not None
-    return _native.isa() + (" with bfloat16 dot products" if _native.has_bf16_unit() else "")
+    return _native.isa() + (" with bfloat16 dot products" if has_bf16_unit() else "")
 
 
 def show_config() -> None:

@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 
 from extensor import get_num_threads, set_num_threads
+from extensor.config import has_bf16_unit
 from extensor.dtypes import bfloat16
 from extensor.kernels import KERNELS, NATIVE
+from extensor.kernels.reference.half_attention import half_attention, half_attention_backward
 from extensor.kernels.reference.half_products import fused_multiply_add, half_product
 
 pytestmark = pytest.mark.skipif("matmul" not in NATIVE, reason="the native module is not built")
@@ -29,9 +31,7 @@ SIZES = [
 
 
 def has_unit(dtype: Any) -> bool:
-    from extensor import _native
-
-    return dtype == bfloat16 and _native.has_bf16_unit()
+    return dtype == bfloat16 and has_bf16_unit()
 
 
 def numbers(*shape: int, dtype: Any = bfloat16) -> np.ndarray:
@@ -226,3 +226,104 @@ def test_reference_kernels_agree_within_a_rounding(dtype: Any) -> None:
     magnitude = np.abs(x.astype(np.float64)) @ np.abs(weight.astype(np.float64)).T
     unit = 2.0**-8 if dtype == bfloat16 else 2.0**-11
     assert (np.abs(got - expected) <= unit * np.abs(expected) + 1e-6 * magnitude).all()
+
+
+# batch, queries, keys, features, values, causal, mask
+ATTENTIONS = [
+    (1, 1, 1, 1, 1, False, None), (2, 5, 7, 3, 5, False, None), (2, 5, 7, 3, 5, False, "added"), (1, 70, 70, 16, 24, True, None),
+    (1, 33, 100, 64, 64, False, "allowed"), (1, 130, 40, 9, 40, True, "added"), (1, 20, 90, 32, 33, True, None),
+]  # fmt: skip
+
+
+@pytest.mark.skipif(not has_unit(bfloat16), reason="no dot product of bfloat16 pairs")
+@pytest.mark.parametrize("case", ATTENTIONS, ids=str)
+def test_attention(case: tuple[Any, ...]) -> None:
+    batch, queries, keys, features, values, causal, kind = case
+    q, k = (RNG.standard_normal((batch, n, features)).astype(bfloat16) for n in (queries, keys))
+    v, g = (RNG.standard_normal((batch, n, values)).astype(bfloat16) for n in (keys, queries))
+    mask = added = None
+    if kind == "added":
+        mask = RNG.standard_normal((queries, keys)).astype(bfloat16)
+        added = mask.astype(np.float32)
+    elif kind == "allowed":
+        mask = RNG.random((queries, keys)) < 0.6
+        mask[3] = False  # a query that sees nothing
+        added = np.where(mask, np.float32(0), np.float32(-np.inf))
+    got = NATIVE["scaled_dot_product_attention"](q, k, v, mask, causal, 0.3)
+    grads = NATIVE["scaled_dot_product_attention_backward"](
+        g, q, k, v, mask, causal, 0.3, (True, True, True, False)
+    )
+    assert grads[3] is None
+    for i in range(batch):
+        expected = [
+            half_attention(q[i], k[i], v[i], added, causal, 0.3),
+            *half_attention_backward(g[i], q[i], k[i], v[i], added, causal, 0.3),
+        ]
+        for found, wanted in zip((got[i], *(grad[i] for grad in grads[:3])), expected, strict=True):
+            assert found.dtype == bfloat16
+            near(found, wanted)
+
+
+def near(found: np.ndarray, wanted: np.ndarray) -> None:
+    """The same bits but for few elements, whose operands were rounded to the other side."""
+    found, wanted = found.astype(np.float64), wanted.astype(np.float64)
+    assert np.mean(found == wanted) > 0.85
+    np.testing.assert_allclose(found, wanted, rtol=2.0**-7, atol=2.0**-9 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=["bfloat16", "float16"])
+def test_attention_threads_and_partial_gradients(dtype: Any) -> None:
+    q, k, v, g = (RNG.standard_normal((2, 3, 150, 32)).astype(dtype) for _ in range(4))
+    before = get_num_threads()
+    try:
+        found = []
+        for threads in (1, 2, 4):
+            set_num_threads(threads)
+            out = NATIVE["scaled_dot_product_attention"](q, k, v, None, True, 0.2)
+            grads = NATIVE["scaled_dot_product_attention_backward"](
+                g, q, k, v, None, True, 0.2, (True, True, True, False)
+            )
+            found.append((out, *grads[:3]))
+    finally:
+        set_num_threads(before)
+    for others in found[1:]:
+        for one, other in zip(found[0], others, strict=True):
+            assert_same_bits(other, one)
+    for i in range(3):
+        needs = tuple(j == i for j in range(3))
+        partial = NATIVE["scaled_dot_product_attention_backward"](
+            g, q, k, v, None, True, 0.2, (*needs, False)
+        )
+        assert [grad is not None for grad in partial] == [*needs, False]
+        assert_same_bits(partial[i], found[0][i + 1])
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=["bfloat16", "float16"])
+def test_self_attention_is_attention_of_its_parts(dtype: Any) -> None:
+    batch, length, heads, features = 2, 40, 3, 16
+    x = RNG.standard_normal((batch, length, 3 * heads * features)).astype(dtype)
+    g = RNG.standard_normal((batch, length, heads * features)).astype(dtype)
+    q, k, v = (
+        part.transpose(0, 2, 1, 3) for part in np.moveaxis(x.reshape(batch, length, 3, heads, features), 2, 0)
+    )
+    out = NATIVE["scaled_dot_product_attention"](q, k, v, None, True, features**-0.5)
+    assert_same_bits(
+        NATIVE["self_attention"](x, heads, True),
+        np.ascontiguousarray(out.transpose(0, 2, 1, 3)).reshape(g.shape),
+    )
+    upstream = g.reshape(batch, length, heads, features).transpose(0, 2, 1, 3)
+    grads = NATIVE["scaled_dot_product_attention_backward"](
+        upstream, q, k, v, None, True, features**-0.5, (True, True, True, False)
+    )
+    joined = np.stack([grad.transpose(0, 2, 1, 3) for grad in grads[:3]], 2).reshape(x.shape)
+    assert_same_bits(NATIVE["self_attention_backward"](g, x, heads, True), np.ascontiguousarray(joined))
+
+
+@pytest.mark.skipif(not has_unit(bfloat16), reason="no dot product of bfloat16 pairs")
+def test_attention_leaves_what_is_not_finite_to_the_reference() -> None:
+    q, k, v = (RNG.standard_normal((1, 6, 8)).astype(bfloat16) for _ in range(3))
+    v[0, 4] = np.nan
+    assert NATIVE["scaled_dot_product_attention"](q, k, v, None, True, 1.0) is NotImplemented
+    out = KERNELS["scaled_dot_product_attention"].on_arrays(q, k, v, None, True, 1.0).astype(np.float32)
+    assert np.isfinite(out[0, :4]).all()
+    assert np.isnan(out[0, 4:]).all()

@@ -10,12 +10,12 @@
 
 namespace extensor::EXTENSOR_ISA {
 
-using Pair = uint32_t;
+using HalfPair = uint32_t;
 
 EXTENSOR_INLINE Floats dot_pairs(__m512i a, __m512i b, Floats sum) {
   return {(Floats::Raw)_mm512_dpbf16_ps((__m512)sum.v, (__m512bh)a, (__m512bh)b)};
 }
-EXTENSOR_INLINE __m512i load_pairs(const Pair* from) { return _mm512_loadu_si512(from); }
+EXTENSOR_INLINE __m512i load_pairs(const HalfPair* from) { return _mm512_loadu_si512(from); }
 
 // a0 b0 a1 b1 ... of two vectors of 32 words, as two vectors of pairs in order.
 EXTENSOR_INLINE void interleave_words(__m512i a, __m512i b, __m512i& first, __m512i& second) {
@@ -30,12 +30,12 @@ EXTENSOR_INLINE __m512i load_words(const uint16_t* from, int64_t count) {
   return count >= 32 ? _mm512_loadu_si512(from) : _mm512_maskz_loadu_epi16(__mmask32((1u << count) - 1), from);
 }
 
-EXTENSOR_INLINE Pair pair_of(const uint16_t* from, int64_t step, bool whole) {
-  return Pair(from[0]) | (whole ? Pair(from[step]) << 16 : 0);
+EXTENSOR_INLINE HalfPair pair_of(const uint16_t* from, int64_t step, bool whole) {
+  return HalfPair(from[0]) | (whole ? HalfPair(from[step]) << 16 : 0);
 }
 
 // Panels of B whose rows lie along n: `count` columns, `to` takes a panel after the other.
-inline void pack_pairs_along_n(int64_t k, int64_t count, const uint16_t* b, int64_t b_row, Pair* to) {
+inline void pack_pairs_along_n(int64_t k, int64_t count, const uint16_t* b, int64_t b_row, HalfPair* to) {
   constexpr int panel = panel_width<float>;
   const int64_t pairs = (k + 1) / 2;
   for (int64_t p = 0; p < pairs; ++p, b += 2 * b_row, to += panel) {
@@ -52,7 +52,7 @@ inline void pack_pairs_along_n(int64_t k, int64_t count, const uint16_t* b, int6
 }
 
 // One panel of B, whatever its strides. Columns that do not exist hold something the tile never stores.
-inline void pack_pairs_b(int64_t k, int columns, const uint16_t* b, int64_t b_row, int64_t b_col, Pair* to) {
+inline void pack_pairs_b(int64_t k, int columns, const uint16_t* b, int64_t b_row, int64_t b_col, HalfPair* to) {
   constexpr int panel = panel_width<float>, lanes = Floats::lanes, strip = part_lanes<float>;
   int64_t p = 0;
   const int64_t pairs = (k + 1) / 2;
@@ -78,7 +78,7 @@ inline void pack_pairs_b(int64_t k, int columns, const uint16_t* b, int64_t b_ro
 
 // One panel of A: to[p * rows + i] is pair p of row i. `available` counts the rows of A from the panel's first one on. May write
 // up to one vector behind the panel.
-inline void pack_pairs_a(int64_t k, int rows, int64_t available, const uint16_t* a, int64_t a_row, int64_t a_col, Pair* to) {
+inline void pack_pairs_a(int64_t k, int rows, int64_t available, const uint16_t* a, int64_t a_row, int64_t a_col, HalfPair* to) {
   constexpr int lanes = Floats::lanes, strip = part_lanes<float>;
   const int64_t pairs = (k + 1) / 2;
   int64_t p = 0;

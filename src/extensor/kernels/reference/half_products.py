@@ -32,13 +32,14 @@ def block_depth(k: int) -> int:
     return max(8, math.ceil(math.ceil(k / blocks) / 8) * 8)
 
 
-def half_product(a: np.ndarray, b: np.ndarray, flush: bool) -> np.ndarray:
+def half_product(a: np.ndarray, b: np.ndarray, flush: bool, depth: int | None = None) -> np.ndarray:
     """``a @ b`` of two matrices of half precision, in float32 before it is rounded.
 
     Args:
         a: float16 or bfloat16, (m, k).
         b: of the same dtype, (k, n).
         flush: Take subnormal numbers for 0, as the bfloat16 unit does.
+        depth: How many steps a block has; that of a matrix product if it is not given.
     """
     (m, k), n = a.shape, b.shape[1]
     a, b = a.astype(np.float32), b.astype(np.float32)
@@ -47,7 +48,7 @@ def half_product(a: np.ndarray, b: np.ndarray, flush: bool) -> np.ndarray:
     if flush:
         a, b = flushed(a), flushed(b)
     total = np.zeros((m, n), np.float32)
-    depth = block_depth(k)
+    depth = block_depth(k) if depth is None else depth
     with np.errstate(all="ignore"):
         for start in range(0, k, depth):
             block = np.zeros((m, n), np.float32)
