@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "Blocks", "NodeBase", "OpBase", "RecordingBlock", "TensorBase", "clear_plans", "current_trace", "enable_plans", "exchange_mode", "exchange_observer",
+    "Blocks", "NodeBase", "OpBase", "RecordingBlock", "TensorBase", "clear_plans", "current_trace", "enable_plans", "exchange_mode", "exchange_observer", "get_mode",
     "exchange_recording", "get_observer", "is_recording", "next_sequence", "plan_counts", "register_classes", "set_plan_maker",
 ]  # fmt: skip
 
@@ -196,6 +196,11 @@ def exchange_observer(observer: Any) -> Any:
     """Set the observer of this thread; returns what it was."""
     before, _state.observer = _state.observer, observer
     return before
+
+
+def get_mode() -> int:
+    """What else decisions of this thread depend on."""
+    return _state.mode
 
 
 def exchange_mode(mode: int) -> int:

@@ -327,6 +327,8 @@ PyObject* enable_plans(PyObject*, PyObject* on) {
   return PyBool_FromLong(std::exchange(enabled, wanted != 0));
 }
 
+PyObject* get_mode(PyObject*, PyObject*) { return PyLong_FromLongLong(state.mode); }
+
 PyObject* exchange_mode(PyObject*, PyObject* wanted) {
   const long long value = PyLong_AsLongLong(wanted);
   if (value == -1 && PyErr_Occurred()) return nullptr;
@@ -339,6 +341,7 @@ PyMethodDef functions[] = {
     {"clear_plans", clear_plans, METH_NOARGS, "Forget all plans: the next call of every kind is decided by its body."},
     {"plan_counts", plan_counts, METH_NOARGS, "Calls that repeated a plan and that decided anew; plans kept, and kinds without one."},
     {"enable_plans", enable_plans, METH_O, "Set whether plans are used; returns whether they were."},
+    {"get_mode", get_mode, METH_NOARGS, "What else decisions of this thread depend on."},
     {"exchange_mode", exchange_mode, METH_O, "Set what else decisions of this thread depend on; returns what it was."},
     {nullptr, nullptr, 0, nullptr}};
 

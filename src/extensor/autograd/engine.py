@@ -18,7 +18,7 @@ import numpy as np
 
 from ..dtypes import FLOATING, HALF, float32
 from ..errors import GraphError
-from ..graph import Branch, Node, exchange_mode, exchange_recording, is_recording
+from ..graph import Branch, Node, exchange_mode, exchange_recording, get_mode, is_recording
 from ..ops.arithmetic import add
 from ..ops.casting import astype
 from ..tensor import ExTensor
@@ -50,9 +50,10 @@ def backpropagate(
         retain_graph: keep what the nodes saved, for another walk.
         create_graph: record the walk itself, so that its results can be differentiated.
     """
-    before, mode = is_recording(), exchange_mode(0)  # gradients know no autocast
+    before, mode = is_recording(), get_mode()
     try:  # an interrupt may come right after the state changed
         exchange_recording(create_graph)
+        exchange_mode(0)  # gradients know no autocast
         watched = walks.kind is not Walk or (targets is None and bool(retained))
         if walk_back is not None and not (watched or create_graph):
             wanted = None if targets is None else list(targets)

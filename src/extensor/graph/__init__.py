@@ -16,6 +16,7 @@ from .state import (
     exchange_mode,
     exchange_observer,
     exchange_recording,
+    get_mode,
     get_observer,
     is_recording,
     levels,
@@ -27,6 +28,6 @@ from .state import (
 
 __all__ = [
     "Backward", "Branch", "Node", "Op", "Undifferentiated", "attach", "autocast", "backward_of", "caller", "clear_plans", "differentiable", "for_complex",
-    "exchange_mode", "exchange_observer", "exchange_recording", "forget_casts", "get_autocast", "get_observer", "is_our_file", "is_recording", "levels", "next_sequence", "no_grad", "observe", "plan_counts",
+    "exchange_mode", "exchange_observer", "exchange_recording", "forget_casts", "get_autocast", "get_mode", "get_observer", "is_our_file", "is_recording", "levels", "next_sequence", "no_grad", "observe", "plan_counts",
     "run_bodies", "set_recording", "undifferentiated",
 ]  # fmt: skip

@@ -20,7 +20,7 @@ from ..dtypes import HALF, as_dtype, bfloat16, float16, float32
 from ..tensor import ExTensor, asarray, needs_grad
 from .nodes import record
 from .rules import Rule
-from .state import Blocks, exchange_mode, get_observer, is_recording
+from .state import Blocks, exchange_mode, get_mode, get_observer, is_recording
 
 __all__ = ["autocast", "cast_arguments", "forget_casts", "get_autocast"]
 
@@ -72,7 +72,8 @@ class autocast:
         self.dtype = found
 
     def __enter__(self) -> None:
-        _entered.enter(self, exchange_mode(_DTYPES.index(self.dtype)))
+        _entered.enter(self, get_mode())
+        exchange_mode(_DTYPES.index(self.dtype))
 
     def __exit__(self, *exception: object) -> None:
         _entered.leave(self, exchange_mode)
@@ -93,9 +94,7 @@ class autocast:
 
 def get_autocast() -> np.dtype[Any]:
     """The dtype of products in this thread; float32 where there is no autocast."""
-    mode = exchange_mode(0)
-    exchange_mode(mode)
-    return _DTYPES[mode]
+    return _DTYPES[get_mode()]
 
 
 class _Casts(local):

@@ -16,7 +16,7 @@ from ..tensor import ExTensor, needs_grad
 from .autocast import cast_arguments
 from .nodes import PACKAGE, Node, record
 from .rules import Rule, Signature
-from .state import exchange_mode, exchange_recording, get_observer, is_recording
+from .state import exchange_mode, exchange_recording, get_mode, get_observer, is_recording
 
 try:
     from .._native import OpBase, register_classes
@@ -75,7 +75,7 @@ class Op(OpBase):
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The call as it is defined: run the body, then remember the call if a gradient may be asked for."""
-        mode = exchange_mode(0)
+        mode = get_mode()
         if mode:
             return self._autocast(mode, args, kwargs)
         observer = get_observer()
@@ -92,10 +92,11 @@ class Op(OpBase):
         return output
 
     def _autocast(self, mode: int, args: Any, kwargs: Any) -> Any:
-        """The call in a thread whose mode was set aside: with its arguments cast, it is one without autocast."""
+        """The call under autocast: with its arguments cast, it is one without."""
         if self.autocasts is None:
-            return _call_and_restore(self, mode, args, kwargs)
+            return _call_without_autocast(self, mode, args, kwargs)
         try:
+            exchange_mode(0)
             args, kwargs = cast_arguments(self.autocasts, self.rule, mode, args, kwargs)
             return self(*args, **kwargs)
         finally:
@@ -128,9 +129,9 @@ class Backward(OpBase):
 
         Of observers only one that answers calls itself (vmap) sees it: for the others it is a part of the walk back.
         """
-        mode = exchange_mode(0)
+        mode = get_mode()
         if mode:  # a gradient is computed in the dtypes of the forward pass
-            return _call_and_restore(self, mode, args, kwargs)
+            return _call_without_autocast(self, mode, args, kwargs)
         observer = get_observer()
         if getattr(observer, "sees_backward", False):
             return observer(self, args, kwargs)
@@ -175,9 +176,9 @@ class Undifferentiated(OpBase):
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The call as it is defined: its body. An observer sees it as it sees the differentiable ones."""
-        mode = exchange_mode(0)
+        mode = get_mode()
         if mode:
-            return _call_and_restore(self, mode, args, kwargs)
+            return _call_without_autocast(self, mode, args, kwargs)
         observer = get_observer()
         if observer is not None:
             return observer(self, args, kwargs)
@@ -189,9 +190,10 @@ class Undifferentiated(OpBase):
             exchange_recording(records)
 
 
-def _call_and_restore(op: Any, mode: int, args: Any, kwargs: Any) -> Any:
-    """A call without autocast, after which its mode holds again."""
+def _call_without_autocast(op: Any, mode: int, args: Any, kwargs: Any) -> Any:
+    """A call outside of the mode of this thread, which holds again then."""
     try:
+        exchange_mode(0)
         return op(*args, **kwargs)
     finally:
         exchange_mode(mode)

@@ -15,6 +15,7 @@ try:
         exchange_mode,
         exchange_observer,
         exchange_recording,
+        get_mode,
         get_observer,
         is_recording,
         next_sequence,
@@ -25,13 +26,14 @@ except ModuleNotFoundError:
         exchange_mode,
         exchange_observer,
         exchange_recording,
+        get_mode,
         get_observer,
         is_recording,
         next_sequence,
     )
 
 __all__ = [
-    "Blocks", "exchange_mode", "exchange_observer", "exchange_recording", "get_observer", "is_recording", "levels", "next_sequence",
+    "Blocks", "exchange_mode", "exchange_observer", "exchange_recording", "get_mode", "get_observer", "is_recording", "levels", "next_sequence",
     "no_grad", "observe", "set_recording",
 ]  # fmt: skip
 
