@@ -150,7 +150,9 @@ class Blocks(threading.local):
         while place >= 0 and blocks[place][0] is not block:
             place -= 1
         if place < 0:
-            raise RuntimeError(f"[{type(block).__name__}] the block is left but was not entered in this thread")
+            raise RuntimeError(
+                f"[{type(block).__name__}] the block is left but was not entered in this thread"
+            )
         _, before = blocks.pop(place)
         if place == len(blocks):
             exchange(before)

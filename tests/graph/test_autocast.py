@@ -17,7 +17,7 @@ from extensor import nn
 from extensor.autocast_table import FLOAT32_FUNCTIONS, HALF_FUNCTIONS, policy_of
 from extensor.dtypes import FLOATING, HALF, promote
 from extensor.graph import clear_plans, get_autocast, run_bodies
-from extensor.graph.autocast import _casts
+from extensor.graph.precision import _casts
 from extensor.testing.samples import PAIRS
 from extensor.testing.verifier import find_op
 

@@ -249,4 +249,6 @@ def _summary(
         return Text.assemble((f"{len(failed)} wrong: {names}\n", "bold red"), (done, "dim"))
     if order == 1:
         done += "\nEach call made by the body of its function and repeated by its plan: the same bits."
+        if {"float16", "bfloat16"} & set(dtypes):
+            done += "\nHalf precision also as autocast casts to it, and back to float32."
     return Text.assemble(("Every gradient is right.\n", "bold green"), (done, "dim"))

@@ -8,10 +8,10 @@ What a body decides (kernels, attributes, what to save) for one kind of call is 
 repeats it for the next calls of that kind. There is no other description of an op than its body.
 """
 
-from .autocast import autocast, forget_casts, get_autocast
 from .nodes import Branch, Node, attach, caller, is_our_file
 from .ops import Backward, Op, Undifferentiated, backward_of, differentiable, for_complex, undifferentiated
 from .plans import clear_plans, plan_counts, run_bodies
+from .precision import autocast, forget_casts, get_autocast
 from .state import (
     exchange_mode,
     exchange_observer,

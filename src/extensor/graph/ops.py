@@ -13,8 +13,8 @@ from typing import Any, TypeVar, get_type_hints, overload
 from ..autocast_table import policy_of
 from ..dtypes import HALF, float32
 from ..tensor import ExTensor, needs_grad
-from .autocast import cast_arguments
 from .nodes import PACKAGE, Node, record
+from .precision import cast_arguments
 from .rules import Rule, Signature
 from .state import exchange_mode, exchange_recording, get_mode, get_observer, is_recording
 

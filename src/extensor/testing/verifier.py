@@ -1,7 +1,8 @@
 """The verifier: walks the rows of the registry and holds every public backward to what the mathematics says.
 
 Each case is checked in float64 against central differences, and in each narrower dtype against the float64
-gradient of the same (rounded) inputs; every dtype a second time with inputs that are not contiguous. Large cases are
+gradient of the same (rounded) inputs; every dtype a second time with inputs that are not contiguous, and half types once more as
+the call is made under autocast. Large cases are
 checked in the narrower dtypes alone. Upstream gradients are random. At the edges (kinks, ties) the gradients must be those the registry states, and an
 elementwise function must give the same ones at every position of a vector.
 """
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..dtypes import FLOATING, bfloat16, float16, float32, float64
+from ..dtypes import FLOATING, HALF, bfloat16, float16, float32, float64
 from ..graph import Op, run_bodies
 from ..tensor import ExTensor
 from .calls import Call, floating_arrays, floating_outputs, strided
@@ -28,6 +29,7 @@ from .samples import PAIRS
 from .second_order import second_derivatives
 from .snippets import snippet
 from .tolerances import TOLERANCES
+from .under_autocast import gradients_under_autocast
 
 __all__ = ["DTYPES", "Failure", "Subject", "Verdict", "library_subjects", "verify"]
 
@@ -205,6 +207,36 @@ class _Examination:
             for layout in (False, True):
                 laid_out = [strided(array) for array in rounded] if layout else rounded
                 self._compare(case, laid_out, weights, expected, source, layout)
+            if (
+                dtype in HALF
+                and self.subject.op.autocasts
+                and arrays
+                and all(a.dtype == dtype for a in rounded)
+            ):
+                self._under_autocast(case, rounded, weights, expected)
+
+    def _under_autocast(
+        self, case: Case, arrays: list[np.ndarray], grads: list[np.ndarray], expected: Sequence[Any]
+    ) -> None:
+        """The same gradients where the call is made under autocast, each in the dtype of its input."""
+        dtype = arrays[0].dtype
+        call, gradients = gradients_under_autocast(self.subject.op, case, arrays, grads)
+        self.verdict.cases += 1
+        for name, tensor, gradient, right in zip(call.names, call.inputs, gradients, expected):
+            if not isinstance(tensor, ExTensor) or tensor.dtype not in FLOATING or right is None:
+                continue
+            problem = _misfit(name, tensor, gradient)
+            if problem is None and gradient is not None:
+                closeness = compare(gradient.numpy(), right, TOLERANCES[dtype])
+                self.verdict.worst[dtype.name] = max(self.verdict.worst[dtype.name], closeness.worst)
+                if not closeness.passed:
+                    problem = (
+                        f"grad_{name} is {closeness.actual:.10g} at {list(closeness.element or ())} but the float64 result is "
+                        f"{closeness.expected:.10g}"
+                    )
+            if problem is not None:
+                size = sum(array.size for array in arrays)
+                self._fail(dtype.name, f"{case!r}, under autocast", problem, argument=name, size=size)
 
     def _numerical(
         self, case: Case, arrays: list[np.ndarray], grads: list[np.ndarray]
