@@ -381,3 +381,34 @@ def test_without_scikit_learn_the_error_says_what_to_install() -> None:
 def test_extensor_alone_does_not_import_scikit_learn() -> None:
     assert run("import sys, extensor.train, extensor.nn; print('sklearn' in sys.modules)").stdout == "False\n"
     assert run("import extensor; print(extensor.sklearn.MLPClassifier.__name__)").stdout == "MLPClassifier\n"
+
+
+# Half precision
+
+
+@pytest.mark.filterwarnings("ignore:.*will not be faster than float32:UserWarning")
+@pytest.mark.parametrize("precision", ["bfloat16", "float16", "auto"])
+def test_precision(precision: str) -> None:
+    X, y = digits()
+    exact = MLPClassifier(max_iter=15, random_state=0).fit(X, y)
+    half = MLPClassifier(max_iter=15, random_state=0, precision=precision).fit(X.astype(np.float64), y)
+    assert {w.dtype for w in half.coefs_} == {np.dtype(np.float32)}
+    assert half.predict_proba(X).dtype == np.float32
+    if precision != "auto":
+        assert not same_weights(exact, half)
+    assert half.score(X, y) == pytest.approx(exact.score(X, y), abs=0.02)
+    copy = pickle.loads(pickle.dumps(half))
+    half.partial_fit(X, y), copy.partial_fit(X, y)
+    assert same_weights(half, copy)
+    again = MLPClassifier(max_iter=15, random_state=0, precision=precision)
+    with pytest.raises(ValueError, match="precision must be one of"):
+        again.set_params(precision="half").fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore:.*will not be faster than float32:UserWarning")
+def test_overflow_in_float16_is_skipped() -> None:
+    X, y = digits(100)
+    found = MLPClassifier(max_iter=3, random_state=0, precision="float16", batch_size=20).fit(X * 3000, y)
+    assert found._mixed.scaler is not None
+    assert found._mixed.scaler.skipped > 0
+    assert all(np.isfinite(w).all() for w in found.coefs_)

@@ -42,6 +42,8 @@ class MLPClassifier(ClassifierMixin, Perceptron):
         early_stopping: keep samples apart, stop when the score on them no longer becomes better, and take the best weights.
         validation_fraction: the part of the samples that is kept apart.
         n_iter_no_change: how many epochs in a row may pass without a better loss or score.
+        precision: of the products while training: ``"float32"``, ``"bfloat16"``, ``"float16"`` with a loss scaler, or ``"auto"``,
+            which measures. Any but the first keeps the weights in float32; predictions are made in it.
 
     Attributes:
         classes_: the labels, sorted.

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import nn
 from ..errors import describe
+from ..train.mixed_precision import PRECISIONS
 
 __all__ = ["ACTIVATIONS", "SOLVERS", "check_parameters", "layer_sizes"]
 
@@ -57,6 +58,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "early_stopping": (_truth, "True or False"),
     "validation_fraction": (lambda v: _number(v) and 0 < v < 1, "a number between 0 and 1"),
     "n_iter_no_change": (lambda v: _whole(v) and v >= 1, "a whole number above 0"),
+    "precision": (lambda v: isinstance(v, str) and v in PRECISIONS, f"one of {', '.join(PRECISIONS)}"),
 }  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from ..ops.elementwise import square
 from ..ops.reduction import sum as sum_of
 from ..state_trees import flatten_state, restore_state
 from ..tensor import ExTensor, asarray
+from ..train.mixed_precision import MixedPrecision
 from ._parameters import ACTIVATIONS, check_parameters, layer_sizes
 
 __all__ = ["FLOATS", "Perceptron"]
@@ -57,6 +58,7 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
+        precision: str = "float32",
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
@@ -74,6 +76,7 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.precision = precision
 
     # What subclasses say
 
@@ -167,7 +170,9 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
         if fresh:
             self._random_state = check_random_state(self.random_state)
             seed = int(self._random_state.randint(np.iinfo(np.int32).max))
-            self._architecture = {**wanted, "dtype": X.dtype.name}
+            mixed = self.precision != "float32"  # whose weights are float32, whatever the samples are
+            self._architecture: dict[str, Any] = {**wanted, "dtype": "float32" if mixed else X.dtype.name}
+            self._mixed = MixedPrecision(name, self.precision)
             self._network = _network(self._architecture, seed)
             self.n_layers_, self.n_outputs_ = len(sizes), sizes[-1]
             self.loss_curve_: list[float] = []
@@ -250,9 +255,11 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
             share = _taken(weight, chosen)
             amount = float(end - start if share is None else share.sum(dtype=np.float64))
             if amount > 0:  # a batch in which nothing counts has nothing to say
-                total += amount * self._step(ExTensor(X[chosen]), ExTensor(targets[chosen]), share, amount)
-                mass += amount
-        self.loss_ = total / mass
+                loss = self._step(ExTensor(X[chosen]), ExTensor(targets[chosen]), share, amount)
+                if loss is not None:
+                    total += amount * loss
+                    mass += amount
+        self.loss_ = total / mass if mass else math.nan
         if not (
             math.isfinite(self.loss_)
             and all(np.isfinite(p.numpy()).all() for p in self._network.parameters())
@@ -266,15 +273,30 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
         if self.verbose:
             print(f"epoch {self.n_iter_}: loss {self.loss_:.6f}")
 
-    def _step(self, x: ExTensor, targets: ExTensor, share: np.ndarray | None, amount: float) -> float:
-        """One step of the optimiser; returns the loss before it.   mean loss + alpha / (2 n) sum w**2"""
-        self._optimizer.zero_grad()
-        outputs = self._network(x)
-        if share is None:
-            loss = self._loss(outputs, targets, "mean")
-        else:
-            loss = sum_of(self._loss(outputs, targets, "none") * ExTensor(share / share.dtype.type(amount)))
-        loss.backward()
+    def _step(self, x: ExTensor, targets: ExTensor, share: np.ndarray | None, amount: float) -> float | None:
+        """One step of the optimiser; returns the loss before it.   mean loss + alpha / (2 n) sum w**2
+
+        None for a loss that overflowed in float16, and was skipped.
+        """
+
+        def forward() -> ExTensor:
+            self._optimizer.zero_grad()
+            outputs = self._network(x)
+            if share is None:
+                return self._loss(outputs, targets, "mean")
+            return sum_of(self._loss(outputs, targets, "none") * ExTensor(share / share.dtype.type(amount)))
+
+        if self._mixed.name == "auto":
+            self._mixed.choose(lambda: forward().backward())
+            if self.verbose:
+                print(self._mixed.reason)
+        with self._mixed.block():
+            loss = forward()
+        value = loss.item()
+        if not math.isfinite(value) and self._mixed.refuse(self._optimizer):
+            self._mixed.update()
+            return None
+        self._mixed.scaled(loss).backward()
         decay = self.alpha / amount
         decayed = self._optimizer.param_groups[0]
         decayed["weight_decay"] = decay
@@ -282,8 +304,10 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
         if decay:
             with no_grad():
                 penalty = 0.5 * decay * sum(sum_of(square(w)).item() for w in decayed["params"])
-        self._optimizer.step()
-        return loss.item() + penalty
+        if self._mixed.unscale(self._optimizer):
+            self._optimizer.step()
+        self._mixed.update()
+        return value + penalty
 
     def _validate(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> float:
         score = self._score(self._forward(X), y, weight)
@@ -327,7 +351,7 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
         trees, arrays = state.pop("_trees", None), state.pop("_arrays", {})
-        super().__setstate__(state)
+        super().__setstate__({"_mixed": MixedPrecision("pickle", "float32"), **state})
         if trees is not None:
             found = restore_state(trees, {name: asarray(array) for name, array in arrays.items()})
             self._network = _network(self._architecture, 0)
