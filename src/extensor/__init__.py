@@ -9,9 +9,10 @@ from . import init, random
 from ._habits import EXTENSOR as _EXTENSOR
 from ._habits import missing_from as _missing_from
 from .autograd import *
+from .compile import *
 from .config import *
 from .dtypes import *
-from .errors import AnomalyError, GraphError, OutOfBoundsError
+from .errors import AnomalyError, CompileError, GraphError, OutOfBoundsError
 from .ops._later import FAMILY_OF as _FAMILY_OF
 from .ops.activation import *
 from .ops.arithmetic import *
@@ -161,9 +162,9 @@ __all__ = [
     # optimiser steps
     "sgd_step", "clip_grad_norm", "clip_grad_value",
     # autograd
-    "autocast", "backward_source", "checkpoint", "checkpoint_sequential", "detect_anomaly", "differentiable",
+    "autocast", "backward_source", "checkpoint", "checkpoint_sequential", "compile", "detect_anomaly", "differentiable",
     "draw_graph", "explain", "functional_call", "fvp", "gnvp", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "linearize", "no_grad", "profile", "value_and_grad", "vjp", "vmap",
-    "AnomalyError", "GraphError",
+    "AnomalyError", "CompileError", "GraphError",
     # the library
     "OutOfBoundsError", "get_num_threads", "memory", "release_memory", "seed", "set_num_threads", "show_config",
     "__version__",

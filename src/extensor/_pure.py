@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "Blocks", "NodeBase", "OpBase", "RecordingBlock", "TensorBase", "clear_plans", "current_trace", "enable_plans", "exchange_mode", "exchange_observer", "get_mode",
-    "exchange_recording", "get_observer", "is_recording", "next_sequence", "plan_counts", "register_classes", "set_plan_maker",
+    "Blocks", "NodeBase", "OpBase", "RecordingBlock", "TensorBase", "bump_structure", "clear_plans", "current_trace", "enable_plans", "exchange_mode",
+    "exchange_observer", "exchange_reader", "exchange_recording", "exchange_trace", "exchange_values_read",
+    "get_mode", "get_observer", "is_recording", "next_sequence", "plan_counts", "register_classes", "set_plan_maker",
 ]  # fmt: skip
 
 
@@ -32,6 +33,9 @@ class TensorBase:
 
     @property
     def _array(self) -> np.ndarray:
+        _state.values_read = True
+        if _state.reader is not None:
+            _state.reader(self)
         return self._data
 
     @_array.setter
@@ -112,6 +116,9 @@ class OpBase:
 class _State(threading.local):
     recording = True
     observer: Any = None
+    reader: Any = None
+    trace: list[Any] | None = None
+    values_read = False
     mode = 0
 
 
@@ -216,8 +223,35 @@ def set_plan_maker(function: Any) -> None:
 
 
 def current_trace() -> list[Any] | None:
-    """No body is traced."""
-    return None
+    """The list that kernel calls of this thread are noted in, or None."""
+    return _state.trace
+
+
+def exchange_trace(trace: list[Any] | None) -> list[Any] | None:
+    """Set the list that kernel calls of this thread are noted in; returns what it was."""
+    before, _state.trace = _state.trace, trace
+    return before
+
+
+def exchange_reader(reader: Any) -> Any:
+    """Set what is called with a tensor whose elements are looked at; returns what it was."""
+    before, _state.reader = _state.reader, reader
+    return before
+
+
+def exchange_values_read(value: bool) -> bool:
+    """Set whether elements were looked at; returns what it was."""
+    before, _state.values_read = _state.values_read, value
+    return before
+
+
+structure_version = itertools.count(1)
+latest_structure = [next(structure_version)]
+
+
+def bump_structure() -> None:
+    """An attribute of a module was set: programs look at their modules again."""
+    latest_structure[0] = next(structure_version)
 
 
 def clear_plans() -> None:

@@ -8,7 +8,7 @@ Shapes and values raise :class:`ValueError`, dtypes :class:`TypeError`, missing 
 
 from __future__ import annotations
 
-__all__ = ["AnomalyError", "GraphError"]
+__all__ = ["AnomalyError", "CompileError", "GraphError"]
 
 
 class AnomalyError(FloatingPointError):
@@ -21,6 +21,10 @@ class GraphError(ValueError, RuntimeError):
 
 class BatchedError(RuntimeError):
     """The elements of a tensor under vmap were asked for, or it was kept beyond the call it belongs to."""
+
+
+class CompileError(RuntimeError):
+    """A function that is being compiled did what a recording cannot repeat, or a replay differed from it."""
 
 
 class OutOfBoundsError(IndexError, ValueError):

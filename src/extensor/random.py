@@ -20,6 +20,7 @@ import numpy as np
 from .checks import as_axis, as_bool, as_floating, as_int, as_number, as_shape, as_tensor
 from .dtypes import FLOATING, INTEGER, REAL_FLOATING, as_dtype, bool_, float32, float64, int64
 from .errors import describe
+from .graph import repeated
 from .ops._generators import Rng as Rng  # noqa: PLC0414  (the other floors take it from here)
 from .ops._generators import as_generator as as_generator  # noqa: PLC0414
 from .ops._generators import per_example
@@ -96,6 +97,7 @@ def draw_uniform(function: str, rng: Any, shape: Any, low: Any, high: Any, dtype
     return ExTensor(np.asarray(np.minimum(found.numpy(), last)))
 
 
+@repeated
 @per_example
 def normal(rng: Rng, shape: Any, mean: Any = 0.0, std: Any = 1.0, dtype: Any = float32) -> ExTensor:
     """Numbers from the normal distribution.
@@ -115,6 +117,7 @@ def normal(rng: Rng, shape: Any, mean: Any = 0.0, std: Any = 1.0, dtype: Any = f
     return draw_normal("normal", rng, shape, mean, std, dtype)
 
 
+@repeated
 @per_example
 def uniform(rng: Rng, shape: Any, low: Any = 0.0, high: Any = 1.0, dtype: Any = float32) -> ExTensor:
     """Numbers evenly spread over ``low <= y < high``.
@@ -135,6 +138,7 @@ def uniform(rng: Rng, shape: Any, low: Any = 0.0, high: Any = 1.0, dtype: Any = 
     return draw_uniform("uniform", rng, shape, low, high, dtype)
 
 
+@repeated
 @per_example
 def integers(rng: Rng, low: Any, high: Any, shape: Any, dtype: Any = int64) -> ExTensor:
     """Whole numbers, each of ``low <= y < high`` equally likely.
@@ -163,6 +167,7 @@ def integers(rng: Rng, low: Any, high: Any, shape: Any, dtype: Any = int64) -> E
     return drawn("integers", lambda: source.integers(start, end, lengths, dtype=wide), wanted)
 
 
+@repeated
 @per_example
 def bernoulli(rng: Rng, p: Any, shape: Any, dtype: Any = bool_) -> ExTensor:
     """True with probability ``p``, else False (1 and 0 in another dtype).
@@ -194,6 +199,7 @@ def bernoulli(rng: Rng, p: Any, shape: Any, dtype: Any = bool_) -> ExTensor:
     return drawn("bernoulli", lambda: source.random(lengths) < chance.astype(float64), wanted)
 
 
+@repeated
 @per_example
 def permutation(rng: Rng, n: Any) -> ExTensor:
     """The numbers 0 to n - 1 in random order, int64.
@@ -217,6 +223,7 @@ def _positive(function: str, name: str, value: Any) -> float:
     return number
 
 
+@repeated
 @per_example
 def exponential(rng: Rng, shape: Any, scale: Any = 1.0, dtype: Any = float32) -> ExTensor:
     """Waiting times of an event that happens once per ``scale`` on average.   p(y) = exp(-y / scale) / scale
@@ -237,6 +244,7 @@ def exponential(rng: Rng, shape: Any, scale: Any = 1.0, dtype: Any = float32) ->
     return drawn("exponential", lambda: mean * source.standard_exponential(lengths), wanted)
 
 
+@repeated
 @per_example
 def laplace(rng: Rng, shape: Any, mean: Any = 0.0, scale: Any = 1.0, dtype: Any = float32) -> ExTensor:
     """Numbers from the Laplace distribution.   p(y) = exp(-|y - mean| / scale) / (2 scale)
@@ -259,6 +267,7 @@ def laplace(rng: Rng, shape: Any, mean: Any = 0.0, scale: Any = 1.0, dtype: Any 
     return drawn("laplace", lambda: source.laplace(centre, width, lengths), wanted)
 
 
+@repeated
 @per_example
 def gumbel(rng: Rng, shape: Any, dtype: Any = float32) -> ExTensor:
     """Numbers from the Gumbel distribution.   y = -log(-log(u)), u uniform
@@ -277,6 +286,7 @@ def gumbel(rng: Rng, shape: Any, dtype: Any = float32) -> ExTensor:
     return drawn("gumbel", lambda: source.gumbel(size=lengths), floating("gumbel", dtype))
 
 
+@repeated
 @per_example
 def gamma(rng: Rng, concentration: Any, shape: Any, scale: Any = 1.0, dtype: Any = float32) -> ExTensor:
     """Numbers from the gamma distribution.   p(y) ~ y**(concentration - 1) exp(-y / scale)
@@ -298,6 +308,7 @@ def gamma(rng: Rng, concentration: Any, shape: Any, scale: Any = 1.0, dtype: Any
     return drawn("gamma", lambda: unit * source.standard_gamma(form, lengths), floating("gamma", dtype))
 
 
+@repeated
 @per_example
 def beta(rng: Rng, a: Any, b: Any, shape: Any, dtype: Any = float32) -> ExTensor:
     """Numbers between 0 and 1 from the beta distribution.   p(y) ~ y**(a - 1) (1 - y)**(b - 1)
@@ -318,6 +329,7 @@ def beta(rng: Rng, a: Any, b: Any, shape: Any, dtype: Any = float32) -> ExTensor
     return drawn("beta", lambda: source.beta(first, second, lengths), floating("beta", dtype))
 
 
+@repeated
 @per_example
 def poisson(rng: Rng, rate: Any, shape: Any, dtype: Any = int64) -> ExTensor:
     """How often an event happens that happens ``rate`` times on average.   p(k) = rate**k exp(-rate) / k!
@@ -341,6 +353,7 @@ def poisson(rng: Rng, rate: Any, shape: Any, dtype: Any = int64) -> ExTensor:
     return drawn("poisson", lambda: source.poisson(mean, lengths), wanted)
 
 
+@repeated
 @per_example
 def categorical(rng: Rng, logits: Any, shape: Any = None, axis: int = -1) -> ExTensor:
     """Classes drawn by their logits, int64.   p(k) = softmax(logits)_k
@@ -374,6 +387,7 @@ def categorical(rng: Rng, logits: Any, shape: Any = None, axis: int = -1) -> ExT
     return drawn("categorical", lambda: np.argmax(spread + source.gumbel(size=spread.shape), -1), int64)
 
 
+@repeated
 @per_example
 def choice(rng: Rng, x: Any, shape: Any = (), replace: bool = True, p: Any = None) -> ExTensor:
     """Elements of a tensor along its first axis, drawn at random.
@@ -416,6 +430,7 @@ def choice(rng: Rng, x: Any, shape: Any = (), replace: bool = True, p: Any = Non
     return ExTensor(np.asarray(found.numpy()[places]))
 
 
+@repeated
 @per_example
 def shuffle(rng: Rng, x: Any, axis: int = 0) -> ExTensor:
     """The slices along an axis in random order; ``x`` stays as it is.
@@ -435,6 +450,7 @@ def shuffle(rng: Rng, x: Any, axis: int = 0) -> ExTensor:
     return ExTensor(np.take(found.numpy(), source.permutation(found.shape[along]), along))
 
 
+@repeated
 @per_example
 def multivariate_normal(
     rng: Rng, mean: Any, covariance: Any, shape: Any = (), dtype: Any = float32

@@ -15,9 +15,9 @@ from .dtypes import SUPPORTED, as_dtype, bfloat16, complex64, complex128, float3
 from .errors import GraphError, describe
 
 try:
-    from ._native import TensorBase
+    from ._native import TensorBase, get_observer
 except ModuleNotFoundError:
-    from ._pure import TensorBase
+    from ._pure import TensorBase, get_observer
 
 __all__ = [
     "ExTensor",
@@ -123,6 +123,9 @@ class ExTensor(TensorBase):
                     f"[grad] must have the tensor's shape {self.shape} and dtype {self.dtype}, "
                     f"got {value.shape} and {value.dtype}"
                 )
+        observer = get_observer()
+        if observer is not None and hasattr(observer, "note_leaf"):  # a function is being compiled
+            observer.note_leaf(self)
         self._grad = value
 
     # Out of the tensor

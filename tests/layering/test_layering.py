@@ -33,6 +33,7 @@ FLOORS = [
     {"ops", "random"},
     {"fft", "linalg"},
     {"autograd"},
+    {"compile"},
     {"array_api", "init", "models", "nn", "optim"},
     {"", "__main__"},  # the package itself gathers the names below it
     {"distributed"},

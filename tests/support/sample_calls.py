@@ -105,7 +105,7 @@ OTHERS: dict[str, Arguments] = {
 
 # Functions of functions, and those that write files: their errors have tests beside them.
 OF_FUNCTIONS = {
-    "backward_source", "checkpoint", "checkpoint_sequential", "detect_anomaly", "differentiable", "draw_graph", "explain",
+    "backward_source", "checkpoint", "checkpoint_sequential", "compile", "detect_anomaly", "differentiable", "draw_graph", "explain",
     "functional_call", "fvp", "gnvp", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jvp", "linearize", "no_grad", "profile", "value_and_grad", "vjp", "vmap",
 }  # fmt: skip
 WITHOUT_ARGUMENTS = {"show_config", "get_num_threads", "memory", "release_memory"}

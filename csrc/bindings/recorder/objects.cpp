@@ -64,6 +64,11 @@ PyArrayObject* array_of(PyObject* object) { return reinterpret_cast<PyArrayObjec
 // Whoever asks for the array may look at its elements: a decision made then is not that of a kind of call.
 PyObject* get_array(PyObject* self, void*) {
   state.values_read = true;
+  if (state.reader != nullptr) {
+    PyObject* answer = PyObject_CallOneArg(state.reader, self);
+    if (answer == nullptr) return nullptr;
+    Py_DECREF(answer);
+  }
   return Py_NewRef(as_tensor(self)->array);
 }
 

@@ -59,6 +59,7 @@ struct ThreadState {
   bool values_read;       // whether the body that is running looked at the elements of a tensor
   PyObject* observer;
   PyObject* trace;  // the list of kernel calls of the body that is running, or nullptr
+  PyObject* reader;  // called with a tensor whose elements are looked at outside of ops, or nullptr
   long long mode;   // whatever else the bodies of ops look at, such as autocast
   bool records() const { return !pauses_recording; }
 };
@@ -87,5 +88,10 @@ Node* make_node(PyTypeObject* type, PyObject* op, PyObject* edges, PyObject* sav
 bool bind_blocks(PyObject* module);
 bool bind_plans(PyObject* module);
 bool bind_walk(PyObject* module);
+bool bind_program(PyObject* module);
+bool bind_update(PyObject* module);
+
+// Whether the body of an op is the one it had when it was recorded, or defined.
+bool has_body(const Op* op, PyObject* fn, PyObject* code, PyObject* defaults, PyObject* keyword_defaults);
 
 }  // namespace extensor::recorder

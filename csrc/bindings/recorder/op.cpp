@@ -36,9 +36,7 @@ Plan* find(const Key& key) {
 
 // Whether an op may have plans, and its body is as it was defined.
 bool has_plans(const Op* op) {
-  if (!op->planned || op->fn != op->own_fn) return false;
-  const auto* body = reinterpret_cast<PyFunctionObject*>(op->fn);
-  return body->func_code == op->own_code && body->func_defaults == op->own_defaults && body->func_kwdefaults == op->own_keyword_defaults;
+  return op->planned && has_body(op, op->own_fn, op->own_code, op->own_defaults, op->own_keyword_defaults);
 }
 
 void keep(Plan* made, const Key& key) {
@@ -346,6 +344,12 @@ PyMethodDef functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+bool has_body(const Op* op, PyObject* fn, PyObject* code, PyObject* defaults, PyObject* keyword_defaults) {
+  if (op->fn != fn || !PyFunction_Check(fn)) return false;
+  const auto* body = reinterpret_cast<PyFunctionObject*>(fn);
+  return body->func_code == code && body->func_defaults == defaults && body->func_kwdefaults == keyword_defaults;
+}
 
 PyType_Spec op_spec = {"extensor._native.OpBase", sizeof(Op), 0,
                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,

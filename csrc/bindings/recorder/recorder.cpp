@@ -47,9 +47,17 @@ PyObject* exchange_recording(PyObject*, PyObject* on) {
 
 PyObject* get_observer(PyObject*, PyObject*) { return Py_NewRef(state.observer == nullptr ? Py_None : state.observer); }
 
-PyObject* exchange_observer(PyObject*, PyObject* wanted) {
-  PyObject* before = std::exchange(state.observer, wanted == Py_None ? nullptr : Py_NewRef(wanted));
+// Sets a field of the state to an object, or to nothing by None; returns what it was.
+template <PyObject* ThreadState::*field>
+PyObject* exchange(PyObject*, PyObject* wanted) {
+  PyObject* before = std::exchange(state.*field, wanted == Py_None ? nullptr : Py_NewRef(wanted));
   return before != nullptr ? before : Py_NewRef(Py_None);
+}
+
+PyObject* exchange_values_read(PyObject*, PyObject* value) {
+  const int wanted = PyObject_IsTrue(value);
+  if (wanted < 0) return nullptr;
+  return PyBool_FromLong(std::exchange(state.values_read, wanted != 0));
 }
 
 PyObject* next_sequence(PyObject*, PyObject*) { return PyLong_FromLongLong(++last_sequence); }
@@ -59,7 +67,10 @@ PyMethodDef functions[] = {
     {"is_recording", is_recording, METH_NOARGS, "Whether this thread records."},
     {"exchange_recording", exchange_recording, METH_O, "Set whether this thread records; returns what it was."},
     {"get_observer", get_observer, METH_NOARGS, "What sees every op call of this thread, or None."},
-    {"exchange_observer", exchange_observer, METH_O, "Set the observer of this thread; returns what it was."},
+    {"exchange_observer", exchange<&ThreadState::observer>, METH_O, "Set the observer of this thread; returns what it was."},
+    {"exchange_trace", exchange<&ThreadState::trace>, METH_O, "Set the list that kernel calls of this thread are noted in; returns what it was."},
+    {"exchange_reader", exchange<&ThreadState::reader>, METH_O, "Set what is called with a tensor whose elements are looked at; returns what it was."},
+    {"exchange_values_read", exchange_values_read, METH_O, "Set whether elements were looked at; returns what it was."},
     {"next_sequence", next_sequence, METH_NOARGS, "The next number in the order of recording."},
     {nullptr, nullptr, 0, nullptr}};
 
@@ -69,7 +80,7 @@ PyMethodDef functions[] = {
 // Adds the classes and functions of the recorder to the module. False with a Python error set on failure.
 bool bind_recorder(PyObject* module) {
   using namespace recorder;
-  if (!bind_blocks(module) || !bind_plans(module) || !bind_walk(module)) return false;
+  if (!bind_blocks(module) || !bind_plans(module) || !bind_walk(module) || !bind_program(module) || !bind_update(module)) return false;
   tensor_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&tensor_spec));
   node_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&node_spec));
   op_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&op_spec));

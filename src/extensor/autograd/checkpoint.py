@@ -50,9 +50,7 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
         node = Node(part, tuple(part.edges), ())
         node.outputs = [(t.shape, t.dtype) for t in outputs]
         branches = iter(Branch(node, i) for i in range(len(outputs)))
-        return map_leaves(
-            lambda t: ExTensor(t._array, True, next(branches)) if t.requires_grad else t, result
-        )
+        return map_leaves(lambda t: ExTensor(t._data, True, next(branches)) if t.requires_grad else t, result)
 
     return forgetful
 

@@ -176,7 +176,7 @@ class Walk:
             return rule.gradients(grad, self.saved(node), node.options, needs)
         # Every gradient is linear in grad_output: one that does not depend on it was not recorded.
         probe = [
-            g if g._requires_grad else ExTensor(g._array, True)
+            g if g._requires_grad else ExTensor(g._data, True)
             for g in (grad if type(grad) is list else [grad])
         ]
         grads = rule.gradients(
@@ -211,7 +211,7 @@ class Walk:
         if not (self.create and node.op.rule.output_positions):
             return node.saved
         outputs = node.op.rule.output_positions
-        return [ExTensor(v._array, True, node) if i in outputs else v for i, v in enumerate(node.saved)]
+        return [ExTensor(v._data, True, node) if i in outputs else v for i, v in enumerate(node.saved)]
 
     def _hand_on(self, node: Node, edges: Sequence[Any], grads: Sequence[Any]) -> None:
         check_gradients(node, edges, grads)

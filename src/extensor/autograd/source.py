@@ -22,6 +22,7 @@ from ..graph import Branch, Node, Op, exchange_observer, is_our_file, observe
 from ..tensor import ExTensor
 from .engine import Walk, backpropagate, backward_name, walks
 from .inputs import Sources, transforming
+from .literals import literal
 from .trees import kind_of
 
 __all__ = ["backward_source"]
@@ -255,22 +256,12 @@ class _Writer:
             if isinstance(value, list):
                 return f"[{inner}]"
             return f"({inner},)" if len(value) == 1 else f"({inner})"
-        if isinstance(value, slice):
-            return f"slice({', '.join(map(self.expression, (value.start, value.stop, value.step)))})"
-        if value is Ellipsis:
-            return "..."
-        if isinstance(value, np.dtype):
-            return repr(value.name)
-        if isinstance(value, np.generic):
-            return repr(value.item())
-        if isinstance(value, float) and not np.isfinite(value):
-            return f'float("{value}")'
         if isinstance(value, np.random.Generator):
             raise ValueError(
                 "[backward_source] fn draws from a random generator, which cannot be written down; "
                 "call model.eval(), or pass a seed"
             )
-        return repr(value)
+        return literal(value)
 
     def _literal(self, array: np.ndarray) -> str:
         if array.size > _MOST_LITERAL_ELEMENTS:

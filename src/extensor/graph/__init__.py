@@ -12,10 +12,14 @@ from .nodes import Branch, Node, attach, caller, is_our_file
 from .ops import Backward, Op, Undifferentiated, backward_of, differentiable, for_complex, undifferentiated
 from .plans import clear_plans, plan_counts, run_bodies
 from .precision import autocast, forget_casts, get_autocast
+from .recorder import Recorder, bump_structure, current_recorder, repeated, repeated_change
 from .state import (
     exchange_mode,
     exchange_observer,
+    exchange_reader,
     exchange_recording,
+    exchange_trace,
+    exchange_values_read,
     get_mode,
     get_observer,
     is_recording,
@@ -27,7 +31,9 @@ from .state import (
 )
 
 __all__ = [
-    "Backward", "Branch", "Node", "Op", "Undifferentiated", "attach", "autocast", "backward_of", "caller", "clear_plans", "differentiable", "for_complex",
-    "exchange_mode", "exchange_observer", "exchange_recording", "forget_casts", "get_autocast", "get_mode", "get_observer", "is_our_file", "is_recording", "levels", "next_sequence", "no_grad", "observe", "plan_counts",
+    "Backward", "Branch", "Node", "Op", "Recorder", "Undifferentiated", "attach", "autocast", "backward_of", "bump_structure",
+    "caller", "clear_plans", "current_recorder", "differentiable", "exchange_mode", "exchange_observer", "exchange_reader",
+    "exchange_recording", "exchange_trace", "exchange_values_read", "for_complex", "forget_casts", "get_autocast", "get_mode", "get_observer",
+    "is_our_file", "is_recording", "levels", "next_sequence", "no_grad", "observe", "plan_counts", "repeated", "repeated_change",
     "run_bodies", "set_recording", "undifferentiated",
 ]  # fmt: skip

@@ -76,7 +76,7 @@ class _Values:
         found = self.places.get(id(value))
         if found is not None:
             return found
-        if _is_static(value):
+        if is_static(value):
             return self.constant(value)
         if type(value) in (tuple, list):
             self.steps.append((type(value).__name__, None, None, [self.of(v) for v in value], 1, None, None))
@@ -103,7 +103,7 @@ class _Values:
                 place = self._result()
                 if r is not None:
                     self.places[id(r)] = place
-        elif _is_static(result):
+        elif is_static(result):
             self.steps.append(("guard", *call, 0, result, None))
         else:
             raise _NotRepeatable
@@ -161,14 +161,14 @@ def _check_uses(values: _Values, kept: list[tuple[str, int]]) -> None:
         raise _NotRepeatable
 
 
-def _is_static(value: Any) -> bool:
+def is_static(value: Any) -> bool:
     """Whether a value is the same for every call of a kind, once it was the same for one."""
     kind = type(value)
     if kind in _STATIC or isinstance(value, (np.dtype, type)):
         return True
     if kind is slice:
-        return all(map(_is_static, (value.start, value.stop, value.step)))
-    return isinstance(value, tuple) and all(map(_is_static, value))
+        return all(map(is_static, (value.start, value.stop, value.step)))
+    return isinstance(value, tuple) and all(map(is_static, value))
 
 
 def _returned(output: Any) -> tuple[Any, Any]:
@@ -181,7 +181,7 @@ def _returned(output: Any) -> tuple[Any, Any]:
 
 def _result_of(values: _Values, part: Any) -> tuple[str, int]:
     if not isinstance(part, ExTensor):
-        if _is_static(part):
+        if is_static(part):
             return values.constant(part)
         raise _NotRepeatable
     for i, leaf in enumerate(values.leaves):
@@ -209,11 +209,11 @@ def _record_of(values: _Values, output: ExTensor) -> tuple[Any, ...] | None:
             if place is None or place[0] != "result":
                 raise _NotRepeatable
         elif place is None:
-            if not _is_static(value):
+            if not is_static(value):
                 raise _NotRepeatable
             place = values.constant(value)
         saved.append(place)
-    if not _is_static(tuple((node.options or {}).values())):
+    if not is_static(tuple((node.options or {}).values())):
         raise _NotRepeatable
     edges = []
     for edge in node.edges:

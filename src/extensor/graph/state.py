@@ -14,7 +14,10 @@ try:
         RecordingBlock,
         exchange_mode,
         exchange_observer,
+        exchange_reader,
         exchange_recording,
+        exchange_trace,
+        exchange_values_read,
         get_mode,
         get_observer,
         is_recording,
@@ -25,7 +28,10 @@ except ModuleNotFoundError:
         RecordingBlock,
         exchange_mode,
         exchange_observer,
+        exchange_reader,
         exchange_recording,
+        exchange_trace,
+        exchange_values_read,
         get_mode,
         get_observer,
         is_recording,
@@ -33,8 +39,8 @@ except ModuleNotFoundError:
     )
 
 __all__ = [
-    "Blocks", "exchange_mode", "exchange_observer", "exchange_recording", "get_mode", "get_observer", "is_recording", "levels", "next_sequence",
-    "no_grad", "observe", "set_recording",
+    "Blocks", "exchange_mode", "exchange_observer", "exchange_reader", "exchange_recording", "exchange_trace",
+    "exchange_values_read", "get_mode", "get_observer", "is_recording", "levels", "next_sequence", "no_grad", "observe", "set_recording",
 ]  # fmt: skip
 
 

@@ -162,7 +162,7 @@ def _through_gate(name: str, tree: Any, seen: Callable[[list[Any]], list[Any]]) 
     edges = tuple((t if t._node is None else t._node) if want else None for t, want in zip(tensors, wanted))
     node = Node(_Gate(name, seen), edges, ())
     node.outputs = [(t.shape, t.dtype) if want else None for t, want in zip(tensors, wanted)]
-    behind = {id(t): ExTensor(t._array, True, Branch(node, i)) for i, t in enumerate(tensors) if wanted[i]}
+    behind = {id(t): ExTensor(t._data, True, Branch(node, i)) for i, t in enumerate(tensors) if wanted[i]}
     return map_leaves(lambda t: behind.get(id(t), t), tree)
 
 

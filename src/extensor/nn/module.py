@@ -14,6 +14,7 @@ from ..autograd.batching.batched import Batched
 from ..autograd.scopes import path_of, scopes
 from ..dtypes import FLOATING, as_dtype
 from ..errors import describe
+from ..graph import bump_structure, current_recorder
 from ..ops._generators import note_replaced
 from ..tensor import ExTensor, tensor
 from .hooks import Handle, Hooks
@@ -82,6 +83,11 @@ class Module:
         if isinstance(before, Parameter) and not isinstance(value, Parameter):
             self._set_value(name, before, value)
             return
+        bump_structure()
+        if isinstance(value, ExTensor) or isinstance(before, ExTensor):
+            recorder = current_recorder()
+            if recorder is not None:
+                recorder.note_attribute(self, name)
         if name in self._buffer_names:
             note_replaced(self, name)
             value = _as_buffer(type(self).__name__, name, value)
@@ -98,6 +104,7 @@ class Module:
 
     def __delattr__(self, name: str) -> None:
         before = vars(self).get(name)
+        bump_structure()
         if isinstance(before, (Parameter, Module)):
             self._let_go(name, before)
         object.__delattr__(self, name)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..checks import as_tensor
 from ..dtypes import FLOATING
-from ..graph import next_sequence
+from ..graph import current_recorder, next_sequence
 from ..tensor import ExTensor, tensor
 
 __all__ = ["Parameter"]
@@ -60,7 +60,10 @@ class Parameter(ExTensor):
 
     def assign(self, value: Any) -> None:
         """Replace the value by one of the same shape; it is cast to the parameter's dtype. An array is copied."""
-        array, before = as_tensor("assign", "value", value)._array, self._array
+        array, before = as_tensor("assign", "value", value)._data, self._data
+        recorder = current_recorder()
+        if recorder is not None:
+            recorder.note_leaf(self)
         if array.shape != before.shape:
             raise ValueError(
                 f"[assign] value has shape {array.shape} but the parameter has shape {before.shape}"
@@ -74,4 +77,7 @@ class Parameter(ExTensor):
 
     def zero_grad(self) -> None:
         """Forget the gradient."""
+        recorder = current_recorder()
+        if recorder is not None:
+            recorder.note_leaf(self)
         self._grad = None

@@ -101,7 +101,7 @@ def _as_parameter(value: ExTensor) -> Parameter:
         value._requires_grad and value._node is None
     ):  # a leaf: its gradient must arrive there, not at the stand-in
         value = linked(value)
-    return Parameter.around(value._array, value._requires_grad, value._node)
+    return Parameter.around(value._data, value._requires_grad, value._node)
 
 
 def _copied(value: Any, others: dict[int, Any]) -> Any:

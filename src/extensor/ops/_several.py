@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from .. import kernels
 from ..checks import as_floating
 from ..tensor import ExTensor, Shape
 
@@ -44,4 +43,4 @@ def as_grads(function: str, value: Any, shapes: Sequence[Shape | None], dtype: A
     """:func:`given_grads` with zeros of ``dtype`` for gradients that are None or left out."""
     grads = given_grads(function, value, shapes)
     wanted = [shape for shape in shapes if shape is not None]
-    return [ExTensor(np.zeros(shape, dtype)) if grad is None else grad for grad, shape in zip(grads, wanted)]
+    return [kernels.zeros(shape, dtype) if grad is None else grad for grad, shape in zip(grads, wanted)]

@@ -9,6 +9,7 @@ from typing import Any
 from .. import kernels
 from ..dtypes import HALF, float32
 from ..errors import describe
+from ..graph import repeated_change
 from ..nn.module import Module
 from ..tensor import ExTensor, tensor
 from ._rules import fraction
@@ -48,6 +49,7 @@ class EMA:
             p.detach().astype(float32) if p.dtype in HALF else p.detach() for p in model.parameters()
         ]
 
+    @repeated_change
     def update(self) -> None:
         """Move the averages towards the parameters."""
         self._averages = kernels.ema_step(self._averages, list(self.model.parameters()), self.decay)

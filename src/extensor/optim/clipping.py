@@ -9,6 +9,7 @@ from .. import kernels
 from ..checks import as_bool, as_floating, as_number
 from ..dtypes import HALF, float32, promote
 from ..errors import describe
+from ..graph import repeated
 from ..tensor import ExTensor, asarray
 
 __all__ = ["clip_grad_norm", "clip_grad_value", "gradients_of"]
@@ -36,6 +37,7 @@ def gradients_of(function: str, grads: Any) -> tuple[list[ExTensor], Callable[[l
     return found, put_back
 
 
+@repeated
 def clip_grad_norm(
     grads: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
 ) -> tuple[Any, ExTensor]:
@@ -72,6 +74,7 @@ def clip_grad_norm(
     return put_back(clipped), asarray(total, float32 if dtype in HALF else dtype)
 
 
+@repeated
 def clip_grad_value(grads: Any, limit: float) -> Any:
     """Clip every element of the gradients.   min(max(g, -limit), limit)
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from ..checks import as_bool
 from ..errors import describe
+from ..graph import repeated_change
 from ._rules import finite, fraction, not_negative
 from .optimizer import Optimizer
 from .scheduler import LRScheduler
@@ -70,6 +71,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._position: float | None = None  # where a fraction of a step was given
         super().__init__(optimizer, last_epoch)
 
+    @repeated_change
     def step(self, epoch: float | None = None) -> None:
         """One step on; or to ``epoch``, which may lie between two steps: ``step(epoch + batch / batches)``."""
         if epoch is None:

@@ -10,11 +10,16 @@ from typing import Any, ClassVar
 from ..autograd.scopes import scopes
 from ..dtypes import HALF, float32
 from ..errors import describe
-from ..graph import no_grad, set_recording
+from ..graph import current_recorder, no_grad, set_recording
 from ..nn.parameter import Parameter
 from ..tensor import ExTensor, tensor
 from ._rules import Rule, State, checked, not_negative
 from ._single import check_state
+
+try:
+    from .._native import update_group
+except ModuleNotFoundError:
+    update_group = None  # type: ignore[assignment]
 
 __all__ = ["Optimizer"]
 
@@ -117,14 +122,37 @@ class Optimizer:
         Args:
             closure: computes the loss and its gradients again before the step; its result is returned.
         """
+        recorder = current_recorder()
+        if recorder is not None and closure is None:
+            return recorder.step(self, self._params(), self.step)
         loss = None
         if closure is not None:
             with set_recording(True):
                 loss = closure()
         for group in self.param_groups:
-            self._check_live(group["params"])
-            self._step_group(**group)
+            if not self._step_natively(**group):
+                self._check_live(group["params"])
+                self._step_group(**group)
         return loss
+
+    def _native_call(
+        self, lr: float, **options: Any
+    ) -> tuple[tuple[str | None, ...], Any, tuple[Any, ...]] | None:
+        """How the rule calls its kernel, for the native step: the lists it takes, the kernel, and its numbers.
+
+        The lists are named: ``"params"``, ``"grads"``, ``"step"``, fields of the states, ``"nothing"`` for a list of None,
+        None for none at all. The kernel returns the new parameters and then the fields in the same order.
+        """
+        return None
+
+    def _step_natively(
+        self, params: list[Parameter], lr: float, initial_lr: Any = None, **options: Any
+    ) -> bool:
+        """The same step as :meth:`_step_group` in one native call; False where it is not of the usual form."""
+        if update_group is None or scopes.profile is not None:
+            return False
+        call = self._native_call(not_negative(type(self).__name__, "lr", lr), **options)
+        return call is not None and call[1] is not None and update_group(params, self.state, *call)
 
     def _check_live(self, params: list[Parameter]) -> None:
         """Notice a parameter that was replaced in its model: no gradient has come since, and none will."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..kernels import NATIVE
 from . import _rules
 from .optimizer import Optimizer
 
@@ -26,6 +27,13 @@ class SGD(Optimizer):
 
     _rule = staticmethod(_rules.sgd)
     _remembers = frozenset(), frozenset({"momentum_buffer"})
+
+    def _native_call(self, lr: float, **options: Any) -> Any:
+        if type(self)._rule is not _rules.sgd:
+            return None
+        buffers = "momentum_buffer" if options["momentum"] else "nothing"
+        names = ("momentum", "dampening", "weight_decay", "nesterov", "maximize")
+        return ("params", "grads", buffers), NATIVE.get("sgd_step"), (lr, *(options[name] for name in names))
 
     def __init__(
         self, params: Any, lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0.0,
@@ -50,6 +58,13 @@ class Adam(Optimizer):
 
     _rule = staticmethod(_rules.adam)
     _remembers = frozenset({"exp_avg", "exp_avg_sq"}), frozenset({"max_exp_avg_sq"})
+
+    def _native_call(self, lr: float, **options: Any) -> Any:
+        if options["amsgrad"] or type(self)._rule is not _rules.adam:
+            return None
+        lists = ("params", "grads", "exp_avg", "exp_avg_sq", None, "step")
+        names = ("eps", "weight_decay", "decoupled_weight_decay", "maximize")
+        return lists, NATIVE.get("adam_step"), (lr, *options["betas"], *(options[name] for name in names))
 
     def __init__(
         self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,

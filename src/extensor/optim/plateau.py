@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from ..checks import as_int, as_number
 from ..errors import describe
+from ..graph import repeated_change
 from ._rules import finite, not_negative
 from .optimizer import Optimizer
 from .scheduler import LRScheduler
@@ -74,6 +75,7 @@ class ReduceLROnPlateau(LRScheduler):
             return sign * metric > sign * self.best + self.threshold
         return sign * metric > sign * self.best * (1 + sign * self.threshold)
 
+    @repeated_change
     def step(self, metrics: Any = None) -> None:
         """Look at the metric of this step (a number or a tensor with one element)."""
         self.last_epoch += 1

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..checks import as_int
 from ..errors import describe
+from ..graph import repeated_change
 from .optimizer import Optimizer
 
 __all__ = ["LRScheduler"]
@@ -54,6 +55,7 @@ class LRScheduler:
         """The rate of a group at step ``last_epoch``, where it was ``lr`` before this step."""
         raise NotImplementedError(f"[{type(self).__name__}] defines no rate")
 
+    @repeated_change
     def step(self) -> None:
         """One step on."""
         self.last_epoch += 1

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..checks import as_ints
 from ..errors import describe
+from ..graph import repeated_change
 from .optimizer import Optimizer
 from .plateau import ReduceLROnPlateau
 from .scheduler import LRScheduler
@@ -54,6 +55,7 @@ class SequentialLR(LRScheduler):
             )
         super().__init__(optimizer)
 
+    @repeated_change
     def step(self) -> None:
         self.last_epoch += 1
         position = bisect_right(self.milestones, self.last_epoch)
@@ -102,6 +104,7 @@ class WarmupScheduler(LRScheduler):
         self.after = after if after is None else _belongs("WarmupScheduler", "after", after, optimizer)
         super().__init__(optimizer)
 
+    @repeated_change
     def step(self, metrics: Any = None) -> None:
         """One step on; ``metrics`` is for a :class:`ReduceLROnPlateau` that follows."""
         self.last_epoch += 1

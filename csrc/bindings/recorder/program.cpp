@@ -1,0 +1,501 @@
+// Programs: made from their description, matched with the arguments of a call, run.
+#include "bindings/recorder/program.hpp"
+
+#include <ctime>
+
+#include "bindings/exceptions.hpp"
+
+#include <structmember.h>
+
+namespace extensor::recorder {
+namespace {
+
+long long structure_version = 1;  // of all modules: bumped whenever an attribute of one is set
+PyObject* name_replaced = nullptr;
+
+struct Program {
+  PyObject_HEAD
+  PyObject* description;  // owns what the fields below borrow
+  Tree* arguments;
+  Tree* result;
+  std::vector<Input>* inputs;
+  std::vector<GradCondition>* grads;
+  std::vector<Instruction>* steps;
+  std::vector<Effect>* effects;
+  std::vector<Body>* bodies;
+  PyObject *constants, *is_valid, *save, *restore;
+  int value_count;
+  bool records;
+  long long mode, version, runs, timed_runs;
+};
+
+// --- Reading the description ---
+
+PyObject* item(PyObject* tuple, Py_ssize_t i) {
+  if (!PyTuple_Check(tuple) || i >= PyTuple_GET_SIZE(tuple)) {
+    PyErr_SetString(PyExc_ValueError, "[program] the description is not one");
+    throw PythonError();
+  }
+  return PyTuple_GET_ITEM(tuple, i);
+}
+
+long whole(PyObject* object) {
+  const long value = PyLong_AsLong(object);
+  if (value == -1 && PyErr_Occurred()) throw PythonError();
+  return value;
+}
+
+template <class T, class Read>
+std::vector<T> read_all(PyObject* tuple, const Read& read) {
+  std::vector<T> found;
+  for (Py_ssize_t i = 0; i < PyTuple_Size(tuple); ++i) found.push_back(read(PyTuple_GET_ITEM(tuple, i)));
+  if (PyErr_Occurred()) throw PythonError();
+  return found;
+}
+
+template <class T>
+std::vector<T> read_wholes_of(PyObject* tuple) {
+  return read_all<T>(tuple, [](PyObject* value) { return T(whole(value)); });
+}
+
+Tree read_tree(PyObject* tuple) {
+  Tree tree;
+  tree.kind = Tree::Kind(whole(item(tuple, 0)));
+  tree.what = item(tuple, 1);
+  tree.number = int(whole(item(tuple, 2)));
+  tree.requires_grad = item(tuple, 3) == Py_True;
+  tree.node = item(tuple, 4);
+  tree.children = read_all<Tree>(item(tuple, 5), read_tree);
+  return tree;
+}
+
+Result read_result(PyObject* described) {
+  if (described == Py_None) return {-1, {}};
+  PyObject* dtype = item(described, 0);
+  if (!PyArray_DescrCheck(dtype)) {
+    PyErr_SetString(PyExc_TypeError, "[program] a dtype is not one");
+    throw PythonError();
+  }
+  return {reinterpret_cast<PyArray_Descr*>(dtype)->type_num, read_wholes_of<npy_intp>(item(described, 1))};
+}
+
+void read_description(Program* self, PyObject* d) {
+  self->arguments = new Tree(read_tree(item(d, 0)));
+  self->inputs = new std::vector<Input>(read_all<Input>(item(d, 1), [](PyObject* t) {
+    Result like = read_result(item(t, 3));
+    return Input{Input::Kind(whole(item(t, 0))), item(t, 1), item(t, 2), like.typenum, like.shape, int(whole(item(t, 4)))};
+  }));
+  self->grads = new std::vector<GradCondition>(
+      read_all<GradCondition>(item(d, 2), [](PyObject* t) { return GradCondition{item(t, 0), item(t, 1) == Py_True}; }));
+  self->constants = item(d, 3);
+  self->steps = new std::vector<Instruction>(read_all<Instruction>(item(d, 4), [](PyObject* t) {
+    PyObject* native = item(t, 1);
+    Instruction step{Instruction::Kind(whole(item(t, 0))),
+                     native == Py_None ? nullptr : native_kernel(native),
+                     item(t, 2),
+                     item(t, 3),
+                     read_wholes_of<int>(item(t, 4)),
+                     read_all<Result>(item(t, 5), read_result),
+                     read_wholes_of<int>(item(t, 6)),
+                     item(t, 7) == Py_True};
+    return step;
+  }));
+  self->effects = new std::vector<Effect>(read_all<Effect>(item(d, 5), [](PyObject* t) {
+    return Effect{Effect::Kind(whole(item(t, 0))), item(t, 1), item(t, 2), int(whole(item(t, 3)))};
+  }));
+  self->result = new Tree(read_tree(item(d, 6)));
+  self->bodies = new std::vector<Body>(read_all<Body>(item(d, 7), [](PyObject* op) {
+    const auto* known = reinterpret_cast<Op*>(op);
+    const auto* body = reinterpret_cast<PyFunctionObject*>(known->fn);
+    const bool plain = PyFunction_Check(known->fn);
+    return Body{reinterpret_cast<Op*>(op), known->fn, plain ? body->func_code : nullptr, plain ? body->func_defaults : nullptr,
+                plain ? body->func_kwdefaults : nullptr};
+  }));
+  self->mode = whole(item(d, 8));
+  self->records = item(d, 9) == Py_True;
+  self->is_valid = item(d, 10);
+  self->save = item(d, 11);
+  self->restore = item(d, 12);
+  int count = int(self->inputs->size()) + int(PyTuple_Size(self->constants));
+  for (const Instruction& step : *self->steps) count += int(step.results.size());
+  self->value_count = count;
+  // Every number must be one of a value that exists by then: what follows trusts them.
+  int known = int(self->inputs->size()) + int(PyTuple_Size(self->constants));
+  const auto check = [](int number, int least, int most) {
+    if (number >= least && number < most) return;
+    PyErr_SetString(PyExc_ValueError, "[program] a value is out of range");
+    throw PythonError();
+  };
+  for (const Instruction& step : *self->steps) {
+    for (int number : step.arguments) check(number, 0, known);
+    known += int(step.results.size());
+    for (int number : step.releases) check(number, 0, known);
+  }
+  for (const Effect& effect : *self->effects) check(effect.value, -1, known);
+}
+
+// --- Matching a call ---
+
+bool is_like(PyObject* array, int typenum, const std::vector<npy_intp>& shape) {
+  if (typenum < 0) return array == Py_None;
+  if (!PyArray_Check(array)) return false;
+  auto* typed = reinterpret_cast<PyArrayObject*>(array);
+  return PyArray_TYPE(typed) == typenum && PyArray_NDIM(typed) == int(shape.size()) && PyArray_CompareLists(PyArray_DIMS(typed), shape.data(), int(shape.size()));
+}
+
+// The tensors among the arguments, if they have the structure that was recorded. -1 with a Python error set.
+int match(const Tree& tree, PyObject* given, std::vector<PyObject*>& tensors) {
+  switch (tree.kind) {
+    case Tree::tensor:
+      if (!is_tensor(given)) return 0;
+      tensors.push_back(given);
+      return 1;
+    case Tree::object:
+      return given == tree.what;
+    case Tree::value:
+      if (given == tree.what) return 1;
+      if (Py_TYPE(given) != Py_TYPE(tree.what)) return 0;
+      return PyObject_RichCompareBool(given, tree.what, Py_EQ);
+    case Tree::list:
+    case Tree::tuple: {
+      if (reinterpret_cast<PyObject*>(Py_TYPE(given)) != tree.what) return 0;
+      const bool is_list = PyList_Check(given);
+      if ((is_list ? PyList_GET_SIZE(given) : PyTuple_GET_SIZE(given)) != Py_ssize_t(tree.children.size())) return 0;
+      for (size_t i = 0; i < tree.children.size(); ++i) {
+        if (is_list && PyList_GET_SIZE(given) <= Py_ssize_t(i)) return 0;
+        const int found = match(tree.children[i], is_list ? PyList_GET_ITEM(given, Py_ssize_t(i)) : PyTuple_GET_ITEM(given, Py_ssize_t(i)), tensors);
+        if (found != 1) return found;
+      }
+      return 1;
+    }
+    case Tree::dict: {
+      if (!PyDict_CheckExact(given) || PyDict_GET_SIZE(given) != Py_ssize_t(tree.children.size())) return 0;
+      for (size_t i = 0; i < tree.children.size(); ++i) {
+        PyObject* value = PyDict_GetItemWithError(given, PyTuple_GET_ITEM(tree.what, Py_ssize_t(i)));
+        if (value == nullptr) return PyErr_Occurred() ? -1 : 0;
+        const int found = match(tree.children[i], value, tensors);
+        if (found != 1) return found;
+      }
+      return 1;
+    }
+  }
+  return 0;
+}
+
+// One run: what it has read and computed so far.
+class Run {
+ public:
+  Run(Program* program, PyObject* kept) : program_(program), kept_(kept), values_(size_t(program->value_count), nullptr) {}
+  ~Run() {
+    for (PyObject* value : values_) Py_XDECREF(value);
+  }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  // False where the call is of another kind.
+  bool read_inputs(PyObject* args, PyObject* kwargs) {
+    if (state.records() != program_->records || state.mode != program_->mode || state.observer != nullptr || state.trace != nullptr || state.reader != nullptr)
+      return false;
+    for (const Body& body : *program_->bodies)
+      if (!has_body(body.op, body.fn, body.code, body.defaults, body.keyword_defaults)) return false;
+    const Tree& tree = *program_->arguments;
+    for (int part = 0; part < 2; ++part) {
+      const int found = match(tree.children[size_t(part)], part == 0 ? args : kwargs, tensors_);
+      if (found < 0) throw PythonError();
+      if (found == 0) return false;
+    }
+    if (program_->version != structure_version) {
+      const long long now = structure_version;
+      const Ref answer = owned(PyObject_CallNoArgs(program_->is_valid));
+      if (answer.get() != Py_True) return false;
+      program_->version = now;
+    }
+    for (const GradCondition& condition : *program_->grads)
+      if ((owner_of(condition.owner)->grad != Py_None) != condition.present) return false;
+    for (size_t i = 0; i < program_->inputs->size(); ++i) {
+      const Input& input = (*program_->inputs)[i];
+      PyObject* array = read(input);
+      if (array == nullptr || !is_like(array, input.typenum, input.shape)) return false;
+      values_[i] = Py_NewRef(array);
+    }
+    const size_t start = program_->inputs->size();
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(program_->constants); ++i) values_[start + size_t(i)] = Py_NewRef(PyTuple_GET_ITEM(program_->constants, i));
+    next_ = start + size_t(PyTuple_GET_SIZE(program_->constants));
+    return true;
+  }
+
+  // False where it was given up: nothing has changed, the function itself must run.
+  bool run_steps() {
+    const bool saves = program_->save != Py_None;
+    const Ref saved = saves ? owned(PyObject_CallNoArgs(program_->save)) : shared(Py_None);
+    const bool timed = (program_->runs++ & 63) == 1;
+    program_->timed_runs += timed;
+    for (Instruction& step : *program_->steps) {
+      const long long start = timed ? now() : 0;
+      const bool done = take(step);
+      if (timed) step.nanoseconds += now() - start;
+      if (done) {
+        committed_ |= step.commits;
+        for (int number : step.releases) Py_CLEAR(values_[size_t(number)]);
+        continue;
+      }
+      if (PyErr_Occurred()) {
+        const bool lasting = committed_ || PyErr_ExceptionMatches(PyExc_MemoryError) || !PyErr_ExceptionMatches(PyExc_Exception);
+        if (lasting) throw PythonError();
+        PyErr_Clear();  // what is wrong, the function itself knows how to say
+      } else if (committed_) {
+        PyErr_SetString(PyExc_RuntimeError, "[compile] a shape or a check changed after the optimiser's step; run this function without compile");
+        throw PythonError();
+      }
+      if (saves) owned(PyObject_CallOneArg(program_->restore, saved));
+      return false;
+    }
+    return true;
+  }
+
+  void leave_effects() {
+    for (const Effect& effect : *program_->effects) {
+      const Ref value = effect.value < 0 ? shared(Py_None) : effect.kind == Effect::assign ? shared(values_[size_t(effect.value)]) : owned(tensor_of(effect.value, false, Py_None));
+      if (effect.kind == Effect::attribute) {
+        PyObject* fields = PyObject_GenericGetDict(effect.owner, nullptr);  // not by __setattr__: this is no change of the structure
+        const Ref dict = owned(fields);
+        if (PyDict_SetItem(dict, effect.name, value) < 0) throw PythonError();
+        continue;
+      }
+      Tensor* owner = owner_of(effect.owner);
+      if (effect.kind == Effect::grad) {
+        Py_SETREF(owner->grad, Py_NewRef(value.get()));
+      } else {
+        Py_SETREF(owner->array, Py_NewRef(value.get()));
+        const Ref sequence = owned(PyLong_FromLongLong(++last_sequence));
+        if (PyObject_SetAttr(reinterpret_cast<PyObject*>(owner), name_replaced, sequence) < 0) throw PythonError();
+      }
+    }
+  }
+
+  PyObject* made_result() { return made(*program_->result); }
+
+ private:
+  static long long now() {
+    timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000LL + time.tv_nsec;
+  }
+
+  Tensor* owner_of(PyObject* owner) const {
+    return reinterpret_cast<Tensor*>(PyLong_CheckExact(owner) ? tensors_[size_t(PyLong_AsLong(owner))] : owner);
+  }
+
+  // Borrowed; nullptr where there is no array.
+  PyObject* read(const Input& input) {
+    if (input.kind == Input::attribute) {
+      const Ref dict = owned(PyObject_GenericGetDict(input.owner, nullptr));
+      PyObject* value = PyDict_GetItemWithError(dict, input.name);
+      if (value == nullptr && PyErr_Occurred()) throw PythonError();
+      return value != nullptr && is_tensor(value) ? reinterpret_cast<Tensor*>(value)->array : nullptr;
+    }
+    Tensor* owner = owner_of(input.owner);
+    if (input.requires_grad >= 0 && owner->requires_grad != input.requires_grad) return nullptr;
+    if (input.kind != Input::grad) {
+      if (input.kind == Input::argument && owner->node != Py_None && owner->requires_grad) return nullptr;  // its history goes on outside
+      return owner->array;
+    }
+    return is_tensor(owner->grad) ? reinterpret_cast<Tensor*>(owner->grad)->array : nullptr;
+  }
+
+  PyObject* tensor_of(int number, bool requires_grad, PyObject* node) const {
+    return make_tensor(Py_NewRef(values_[size_t(number)]), requires_grad, node == Py_None ? nullptr : Py_NewRef(node));
+  }
+
+  // False: with a Python error set, or without where an answer or a shape differs from the recorded one.
+  bool take(const Instruction& step) {
+    const size_t count = step.arguments.size();
+    arguments_.resize(count);
+    for (size_t i = 0; i < count; ++i) arguments_[i] = values_[size_t(step.arguments[i])];
+    if (step.kind == Instruction::set_grad) {
+      PyObject* made = make_tensor(Py_NewRef(arguments_[0]), false, nullptr);
+      if (made == nullptr) return false;
+      Py_SETREF(owner_of(step.reference)->grad, made);
+      return true;
+    }
+    if (step.kind == Instruction::tuple || step.kind == Instruction::list) {
+      const bool is_list = step.kind == Instruction::list;
+      PyObject* made = is_list ? PyList_New(Py_ssize_t(count)) : PyTuple_New(Py_ssize_t(count));
+      if (made == nullptr) return false;
+      for (size_t i = 0; i < count; ++i) {
+        if (is_list) PyList_SET_ITEM(made, Py_ssize_t(i), Py_NewRef(arguments_[i]));
+        else PyTuple_SET_ITEM(made, Py_ssize_t(i), Py_NewRef(arguments_[i]));
+      }
+      values_[next_++] = made;
+      return true;
+    }
+    PyObject* found = step.native == nullptr ? not_covered() : guarded([&] { return step.native->function(step.native->self, arguments_.data(), Py_ssize_t(count)); });
+    if (found == Py_NotImplemented) {
+      Py_DECREF(found);
+      found = PyObject_Vectorcall(step.reference, arguments_.data(), count, nullptr);
+    }
+    if (found == nullptr) return false;
+    const Ref result = owned(found);
+    if (step.kind == Instruction::guard) return PyObject_RichCompareBool(result, step.expected, Py_EQ) == 1;
+    if (kept_ != nullptr && PyList_Append(kept_, result) < 0) return false;
+    const size_t wanted = step.results.size();
+    if (step.kind == Instruction::kernel && wanted == 1) return push(result, step.results[0]);
+    const bool is_list = PyList_Check(result.get());
+    if (!is_list && !PyTuple_Check(result.get())) return false;
+    if (size_t(PySequence_Fast_GET_SIZE(result.get())) != wanted) return false;
+    for (size_t i = 0; i < wanted; ++i)
+      if (!push(PySequence_Fast_GET_ITEM(result.get(), Py_ssize_t(i)), step.results[i])) return false;
+    return true;
+  }
+
+  bool push(PyObject* value, const Result& like) {
+    if (!is_like(value, like.typenum, like.shape)) return false;
+    values_[next_++] = Py_NewRef(value);
+    return true;
+  }
+
+  PyObject* made(const Tree& tree) {
+    switch (tree.kind) {
+      case Tree::tensor:
+        return tensor_of(tree.number, tree.requires_grad, tree.node);
+      case Tree::object:
+        return Py_NewRef(tree.number >= 0 ? tensors_[size_t(tree.number)] : tree.what);
+      case Tree::value:
+        return Py_NewRef(tree.what);
+      case Tree::dict: {
+        Ref dict = owned(PyDict_New());
+        for (size_t i = 0; i < tree.children.size(); ++i) {
+          const Ref value = owned(made(tree.children[i]));
+          if (PyDict_SetItem(dict, PyTuple_GET_ITEM(tree.what, Py_ssize_t(i)), value) < 0) throw PythonError();
+        }
+        return dict.release();
+      }
+      case Tree::list:
+      case Tree::tuple: {
+        Ref parts = owned(PyList_New(0));
+        for (const Tree& child : tree.children) {
+          const Ref value = owned(made(child));
+          if (PyList_Append(parts, value) < 0) throw PythonError();
+        }
+        if (tree.kind == Tree::list) return parts.release();
+        Ref tuple = owned(PyList_AsTuple(parts));
+        if (tree.what == reinterpret_cast<PyObject*>(&PyTuple_Type)) return tuple.release();
+        return PyObject_CallObject(tree.what, tuple);  // a NamedTuple
+      }
+    }
+    return nullptr;
+  }
+
+  Program* program_;
+  PyObject* kept_;  // a list that results of steps are kept in, or nullptr
+  std::vector<PyObject*> values_, arguments_, tensors_;
+  size_t next_ = 0;
+  bool committed_ = false;
+};
+
+// --- The class ---
+
+// run(args, kwargs, kept=None): the result, or NotImplemented where the call is of another kind
+PyObject* program_run(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  auto* program = reinterpret_cast<Program*>(self);
+  return guarded([&]() -> PyObject* {
+    if (count < 2 || count > 3 || !PyTuple_Check(args[0]) || !PyDict_Check(args[1]) || (count == 3 && args[2] != Py_None && !PyList_Check(args[2]))) {
+      PyErr_SetString(PyExc_TypeError, "[program] run takes a tuple, a dict, and a list or None");
+      return nullptr;
+    }
+    const Ref alive = shared(self);
+    Run run(program, count == 3 && args[2] != Py_None ? args[2] : nullptr);
+    if (!run.read_inputs(args[0], args[1])) return not_covered();
+    if (!run.run_steps()) return not_covered();
+    run.leave_effects();
+    return run.made_result();
+  });
+}
+
+PyObject* program_new(PyTypeObject* type, PyObject* args, PyObject*) {
+  PyObject* description;
+  if (!PyArg_ParseTuple(args, "O!", &PyTuple_Type, &description)) return nullptr;
+  return guarded([&] {
+    Ref made = owned(type->tp_alloc(type, 0));
+    auto* self = reinterpret_cast<Program*>(made.get());
+    self->description = Py_NewRef(description);
+    read_description(self, description);
+    return made.release();
+  });
+}
+
+// Seconds each step took on average in the runs that were timed, and the number of runs.
+PyObject* program_times(PyObject* self, PyObject*) {
+  auto* program = reinterpret_cast<Program*>(self);
+  PyObject* times = PyList_New(0);
+  if (times == nullptr) return nullptr;
+  for (const Instruction& step : *program->steps) {
+    PyObject* seconds = PyFloat_FromDouble(program->timed_runs == 0 ? 0.0 : double(step.nanoseconds) * 1e-9 / double(program->timed_runs));
+    if (seconds == nullptr || PyList_Append(times, seconds) < 0) {
+      Py_XDECREF(seconds);
+      Py_DECREF(times);
+      return nullptr;
+    }
+    Py_DECREF(seconds);
+  }
+  return Py_BuildValue("(NL)", times, program->runs);
+}
+
+int program_traverse(PyObject* object, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(object));
+  Py_VISIT(reinterpret_cast<Program*>(object)->description);
+  return 0;
+}
+
+void program_dealloc(PyObject* object) {
+  PyObject_GC_UnTrack(object);
+  auto* self = reinterpret_cast<Program*>(object);
+  PyTypeObject* type = Py_TYPE(object);
+  delete self->arguments;
+  delete self->result;
+  delete self->inputs;
+  delete self->grads;
+  delete self->steps;
+  delete self->effects;
+  delete self->bodies;
+  Py_CLEAR(self->description);
+  type->tp_free(object);
+  Py_DECREF(type);
+}
+
+PyMethodDef program_methods[] = {
+    {"run", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(program_run)), METH_FASTCALL,
+     "run($self, args, kwargs, kept=None, /)\n--\n\nThe result; NotImplemented where the call is of another kind."},
+    {"times", program_times, METH_NOARGS, "Seconds that each step took on average, and the number of runs."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyType_Slot program_slots[] = {
+    {Py_tp_new, reinterpret_cast<void*>(program_new)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(program_dealloc)},
+    {Py_tp_traverse, reinterpret_cast<void*>(program_traverse)},
+    {Py_tp_methods, program_methods},
+    {Py_tp_doc, const_cast<char*>("A recorded function, repeated.")},
+    {0, nullptr}};
+
+PyType_Spec program_spec = {"extensor._native.Program", sizeof(Program), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, program_slots};
+
+PyObject* bump_structure(PyObject*, PyObject*) {
+  ++structure_version;
+  Py_RETURN_NONE;
+}
+
+PyMethodDef functions[] = {{"bump_structure", bump_structure, METH_NOARGS, "An attribute of a module was set: programs look at their modules again."},
+                           {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+bool bind_program(PyObject* module) {
+  name_replaced = PyUnicode_InternFromString("_replaced");
+  PyObject* type = PyType_FromSpec(&program_spec);
+  if (type == nullptr || name_replaced == nullptr) return false;
+  const bool added = PyModule_AddObjectRef(module, "Program", type) == 0;
+  Py_DECREF(type);
+  return added && PyModule_AddFunctions(module, functions) == 0;
+}
+
+}  // namespace extensor::recorder

@@ -1,0 +1,70 @@
+// A program: the kernel calls of a whole function, recorded once, with what it reads and what it leaves behind.
+// src/extensor/compile/program.py makes and describes it, and has the same run in Python; here it is repeated without the
+// interpreter between the calls.
+//
+// Values are numbered: first the inputs, then the constants, then the results of the steps in order.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "bindings/recorder/objects.hpp"
+
+namespace extensor::recorder {
+
+// A structure of Python objects: of the arguments of a call, or of its result.
+struct Tree {
+  enum Kind : char { tensor, object, value, list, tuple, dict } kind;
+  PyObject* what = Py_None;  // object, value: it; dict: its keys; list, tuple: the class
+  int number = -1;           // tensor: of the value; object: of the argument that it is, if it is one
+  bool requires_grad = false;
+  PyObject* node = Py_None;  // tensor: its history, which nobody can walk again
+  std::vector<Tree> children;
+};
+
+// What a program reads of the world around it.
+struct Input {
+  enum Kind : char { argument, leaf, grad, attribute } kind;
+  PyObject* owner;  // leaf, grad: the tensor, or the number of the argument; attribute: the object
+  PyObject* name;   // of the attribute
+  int typenum;
+  std::vector<npy_intp> shape;
+  int requires_grad;  // 0, 1, or -1 where it does not matter
+};
+
+// A leaf that must, or must not, have a gradient when the program starts.
+struct GradCondition {
+  PyObject* owner;
+  bool present;
+};
+
+struct Result {
+  int typenum;  // -1: None
+  std::vector<npy_intp> shape;
+};
+
+struct Instruction {
+  enum Kind : char { kernel, guard, tuple, list, call, set_grad } kind;
+  const NativeKernel* native;  // or nullptr
+  PyObject* reference;  // kernel: what computes where that answers NotImplemented; call: what is called; set_grad: the leaf
+  PyObject* expected;   // guard: its answer
+  std::vector<int> arguments;
+  std::vector<Result> results;
+  std::vector<int> releases;  // values that nobody needs afterwards
+  bool commits;               // from here on the world has changed, and the program cannot be given up
+  long long nanoseconds = 0;
+};
+
+// What a program leaves behind when all steps are done.
+struct Effect {
+  enum Kind : char { assign, grad, attribute } kind;
+  PyObject *owner, *name;
+  int value;  // -1: None
+};
+
+struct Body {
+  Op* op;
+  PyObject *fn, *code, *defaults, *keyword_defaults;
+};
+
+}  // namespace extensor::recorder

@@ -1,0 +1,262 @@
+"""``extensor.compile``: a function that is recorded once for each kind of call, and repeated."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any, overload
+
+import numpy as np
+
+from ..autograd.engine import Walk, walks
+from ..errors import CompileError, describe
+from ..graph import get_observer
+from ..tensor import ExTensor, asarray
+from .checking import checked_run
+from .program import Program
+from .recording import Recording
+from .report import report
+from .source import objects_of, source_of
+from .trees import fill, is_value, tensors_of, tree_of
+
+__all__ = ["Compiled", "compile"]
+
+_MOST_PROGRAMS = 64
+
+
+class Compiled:
+    """A function that :func:`extensor.compile` made.
+
+    Attributes:
+        programs: one for each kind of call that was recorded: shapes, dtypes, structure and options of the arguments, modes.
+    """
+
+    def __init__(self, fn: Callable[..., Any], check: int, fallback: bool) -> None:
+        functools.update_wrapper(self, fn, updated=())
+        self.fn = fn
+        self.check = check
+        self.fallback = fallback
+        self.programs: list[Program] = []
+        self.recordings = 0
+        self.eager_calls = 0
+        self._eager_kinds: set[Any] = set()
+        self._reasons: dict[str, int] = {}
+        self._lock = threading.Lock()
+        self._left_to_check: dict[int, int] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for program in self.programs:
+            result = program.run(args, kwargs) if not self.check else self._run_checked(program, args, kwargs)
+            if result is not NotImplemented:
+                return result
+        return self._decide(args, kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    # The first call of a kind
+
+    def _decide(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if get_observer() is not None or walks.kind is not Walk:
+            return self.fn(*args, **kwargs)  # somebody watches each operation
+        if any(isinstance(part, np.ndarray) for part in _flat((args, kwargs))):
+            args, kwargs = _with_tensors((args, kwargs))
+            return self(*args, **kwargs)
+        kind = _kind_of(args, kwargs) if self._eager_kinds else None
+        if kind is not None and kind in self._eager_kinds:
+            self.eager_calls += 1
+            return self.fn(*args, **kwargs)
+        given, own_args, own_kwargs = _own_arguments(args, kwargs)
+        recording = Recording(given, self.fallback)
+        with recording.running():
+            result = self.fn(*own_args, **own_kwargs)
+        recording.finish(result)
+        self.recordings += 1
+        if recording.failure is not None:
+            self._run_eagerly_from_now_on(recording.failure, args, kwargs)
+        else:
+            program = Program(recording, args, kwargs, result)
+            with self._lock:
+                self.programs = [program, *self.programs[: _MOST_PROGRAMS - 1]]
+        return fill(result, lambda t: _given_back(t, own_args, own_kwargs, args, kwargs))
+
+    def _run_eagerly_from_now_on(self, failure: tuple[str, Any], args: Any, kwargs: Any) -> None:
+        reason, place = failure
+        where = f" ({place[0]}:{place[1]})" if place else ""
+        if self.fallback and reason not in self._reasons:
+            warnings.warn(
+                f"[compile] {self._name} runs without compile: {reason}{where}", UserWarning, stacklevel=4
+            )
+        self._reasons[reason] = self._reasons.get(reason, 0) + 1
+        self._eager_kinds.add(_kind_of(args, kwargs))
+
+    def _run_checked(self, program: Program, args: Any, kwargs: Any) -> Any:
+        left = self._left_to_check.setdefault(id(program), self.check)
+        if left <= 0:
+            return program.run(args, kwargs)
+        result = checked_run(self.fn, program, args, kwargs, self.fallback)
+        if result is not NotImplemented:
+            self._left_to_check[id(program)] = left - 1
+        return result
+
+    # For people
+
+    def source(self, index: int = 0) -> str:
+        """The whole function as plain Python over public functions; executed, it gives the same bits.
+
+        Args:
+            index: of the program in :attr:`programs`.
+        """
+        if not self.programs:
+            raise CompileError("[compile] source: nothing is recorded yet; call the function once")
+        return source_of(self.programs[index], self._name, self.fn)
+
+    def objects(self, index: int = 0) -> dict[str, Any]:
+        """What the text of :meth:`source` works on besides the arguments: parameters, optimisers, modules, generators.
+
+        Example:
+            >>> import extensor as et
+            >>> layer = et.nn.Linear(2, 1, rng=0)
+            >>> double = et.compile(lambda x: layer(x).detach() * 2.0)
+            >>> x = et.ones((1, 2))
+            >>> names = {}
+            >>> expected = double(x)
+            >>> exec(double.source(), names)
+            >>> bool((names["step"](x, **double.objects()) == expected).all())
+            True
+        """
+        return objects_of(self.programs[index], self._name, self.fn)
+
+    def clear(self) -> None:
+        """Forget all programs: the next call of every kind is recorded again."""
+        with self._lock:
+            self.programs = []
+            self._eager_kinds.clear()
+            self._reasons.clear()
+
+    def __repr__(self) -> str:
+        return report(self)
+
+    @property
+    def _name(self) -> str:
+        return str(getattr(self.fn, "__name__", type(self.fn).__name__.lower()))
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why calls of some kinds run without a program."""
+        return tuple(self._reasons)
+
+
+def _own_arguments(args: Any, kwargs: Any) -> tuple[list[ExTensor], tuple[Any, ...], dict[str, Any]]:
+    """The arguments as tensors of their own: an array that is used in other ways too is not mistaken for an argument."""
+    given: list[ExTensor] = []
+    seen: set[int] = set()
+
+    def own(tensor: ExTensor) -> ExTensor:
+        if type(tensor) is not ExTensor:
+            return tensor  # a parameter stands for itself
+        if not tensor._requires_grad:
+            made = ExTensor(tensor._data.view())
+        elif id(tensor) in seen:
+            raise CompileError("[compile] a tensor that requires a gradient is given twice; pass it once")
+        else:
+            made = tensor
+        seen.add(id(tensor))
+        given.append(made)
+        return made
+
+    own_args, own_kwargs = fill((args, kwargs), own)
+    return given, own_args, own_kwargs
+
+
+def _given_back(tensor: ExTensor, own_args: Any, own_kwargs: Any, args: Any, kwargs: Any) -> ExTensor:
+    """An argument that is returned is the caller's own."""
+    for own, given in zip(tensors_of((own_args, own_kwargs)), tensors_of((args, kwargs))):
+        if own is tensor:
+            return given
+    return tensor
+
+
+def _flat(thing: Any) -> list[Any]:
+    if isinstance(thing, dict):
+        thing = list(thing.values())
+    if isinstance(thing, (list, tuple)):
+        return [part for each in thing for part in _flat(each)]
+    return [thing]
+
+
+def _with_tensors(thing: Any) -> Any:
+    if isinstance(thing, np.ndarray):
+        return asarray(thing)
+    if type(thing) is dict:
+        return {key: _with_tensors(value) for key, value in thing.items()}
+    if isinstance(thing, (list, tuple)):
+        parts = [_with_tensors(value) for value in thing]
+        return type(thing)(*parts) if hasattr(thing, "_fields") else type(thing)(parts)
+    return thing
+
+
+def _kind_of(args: Any, kwargs: Any) -> Any:
+    """What makes two calls of one kind, to look up kinds that run without a program."""
+    tree = tree_of((args, kwargs), lambda t: (0, (t.dtype, t.shape, t._requires_grad), 0, False, None, ()))
+    return _hashable(tree)
+
+
+def _hashable(tree: Any) -> Any:
+    kind, what, *_, children = tree
+    shown = what if is_value(what) or isinstance(what, tuple) else id(what)
+    return (kind, repr(shown), *map(_hashable, children))
+
+
+@overload
+def compile(
+    fn: Callable[..., Any], *, check: int = 0, fallback: bool = False, device: Any = None
+) -> Compiled: ...
+@overload
+def compile(
+    fn: None = None, *, check: int = 0, fallback: bool = False, device: Any = None
+) -> Callable[[Callable[..., Any]], Compiled]: ...
+def compile(
+    fn: Callable[..., Any] | None = None, *, check: int = 0, fallback: bool = False, device: Any = None
+) -> Any:
+    """``fn``, recorded at the first call of each kind and repeated natively afterwards, with the same bits.
+
+    A kind of call is the structure of the arguments, the shapes and dtypes of their tensors, the values of their numbers and
+    texts, and the modes (training, recording). Parameters, gradients, buffers, optimisers with their options, schedules and
+    generators are read afresh in every call. Other Python values are constants of the recording, and side effects in Python
+    happen only while recording.
+
+    Args:
+        fn: a function of tensors (and structures of them), a module, or a training step that calls ``backward()`` and
+            ``optimizer.step()`` on objects it closes over.
+        check: so many of the first repetitions of each program are compared with ordinary execution, bit by bit;
+            :class:`extensor.CompileError` names the first operation that differs.
+        fallback: a function that cannot be recorded (it reads the value of a tensor) runs as it is written, with one
+            warning, instead of raising :class:`extensor.CompileError`.
+        device: where to run; None is this processor.
+
+    Example:
+        >>> import extensor as et
+        >>> w = et.nn.Parameter([1.0, 2.0])
+        >>> optimizer = et.optim.SGD([w], lr=0.25)
+        >>> @et.compile
+        ... def step(x):
+        ...     optimizer.zero_grad()
+        ...     loss = ((w * x) ** 2).sum()
+        ...     loss.backward()
+        ...     optimizer.step()
+        ...     return loss
+        >>> [step(et.ones(2)).item() for _ in range(3)], len(step.programs)
+        ([5.0, 1.25, 0.3125], 1)
+    """
+    if device is not None:
+        raise NotImplementedError(f"[compile] device must be None, got {describe(device)}")
+    if isinstance(check, bool) or not isinstance(check, int) or check < 0:
+        raise ValueError(f"[compile] check must be a number of calls from 0, got {describe(check)}")
+    if fn is None:
+        return lambda function: compile(function, check=check, fallback=fallback)
+    if not callable(fn):
+        raise TypeError(f"[compile] fn must be a function or a module, got {describe(fn)}")
+    return fn if isinstance(fn, Compiled) else Compiled(fn, check, fallback)
