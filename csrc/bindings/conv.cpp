@@ -5,10 +5,17 @@
 
 #include "bindings/half.hpp"
 #include "bindings/operands.hpp"
+#include "kernels/conv/half.hpp"
 #include "kernels/reduce/reduce.hpp"
 
 namespace extensor {
 namespace {
+
+// Whether there are kernels for these elements as they are.
+bool is_convolved(DType dtype) { return is_float(dtype) || has_half_conv(dtype); }
+
+// One channel leaves half of every pair empty: better widened.
+bool is_better_widened(DType dtype, const ConvShape& s) { return is_half(dtype) && (s.inputs == 1 || s.outputs == 1); }
 
 // The arrays of a convolution: images, images or weights, and a third that has `last_axes` axes or is None.
 struct Arrays : Operands<3> {
@@ -16,7 +23,7 @@ struct Arrays : Operands<3> {
 
   bool read(PyObject* const* args, int last_axes) {
     PyArrayObject* first = as_array(args[0]);
-    if (first == nullptr || args[1] == Py_None || !is_float(dtype = dtype_of(first))) return false;
+    if (first == nullptr || args[1] == Py_None || !is_convolved(dtype = dtype_of(first))) return false;
     for (int i = 0; i < 3; ++i) {
       PyArrayObject* given = as_array(args[i]);
       if (given != nullptr && PyArray_NDIM(given) != (i == 2 ? last_axes : 4)) return false;
@@ -52,12 +59,19 @@ bool read_geometry(PyObject* const* options, const npy_intp* weight, const npy_i
 template <class Body>
 void compute(DType dtype, const ConvShape& s, const Body& body) {
   MaybeReleaseGil unlocked(conv_ns(s, int(item_size(dtype))));
-  with_type(dtype, body);
+  if (is_half(dtype)) body(uint16_t());
+  else with_type(dtype, body);
 }
 
 // Backwards, the kernel computes with zeros beyond the edge of an image. They do no harm unless the weight has an inf or
 // nan to multiply them with; that is left to the reference.
 bool is_finite(const Arrays& in, int i) {
+  if (is_half(in.dtype)) {
+    const auto* values = in.data<uint16_t>(i);
+    bool finite = true;
+    for (int64_t j = 0; j < PyArray_SIZE(in.array(i)); ++j) finite = finite && (values[j] & 0x7f80) != 0x7f80;
+    return finite;
+  }
   return with_type(in.dtype, [&](auto zero) {
     const auto* values = in.data<decltype(zero)>(i);
     const int64_t size = PyArray_SIZE(in.array(i));
@@ -74,6 +88,7 @@ PyObject* call_conv2d(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const npy_intp *x = in.shape(0), *weight = in.shape(1);
   ConvShape s;
   if (!read_geometry(args + 3, weight, x, s) || (in.array(2) != nullptr && in.shape(2)[0] != weight[0])) return not_covered();
+  if (is_better_widened(in.dtype, s)) return call_widened(call_conv2d, self, args, count);
   const npy_intp y[] = {x[0], weight[0], s.y[0], s.y[1]};
   Array out = make_array(in.dtype, 4, y);
   compute(in.dtype, s, [&](auto zero) {
@@ -101,6 +116,7 @@ PyObject* call_conv_transpose2d(PyObject* self, PyObject* const* args, Py_ssize_
     shape[2 + d] = (x[2 + d] - 1) * stride[d] + dilation[d] * (weight[2 + d] - 1) + 1 + more[d] - padding[2 * d] - padding[2 * d + 1];
   }
   if (!read_geometry(args + 3, weight, shape, s) || !is_finite(in, 1)) return not_covered();
+  if (is_better_widened(in.dtype, s)) return call_widened(call_conv_transpose2d, self, args, count);
   s.y[0] = x[2], s.y[1] = x[3];  // fewer than fit, if output_padding is a step or more
   Array out = make_array(in.dtype, 4, shape);
   compute(in.dtype, s, [&](auto zero) {
@@ -122,7 +138,8 @@ Array channel_sums(PyArrayObject* images, DType dtype) {
   layout.outer = shape[1], layout.outer_stride = layout.length = shape[2] * shape[3];
   layout.pieces = shape[0], layout.piece_stride = shape[1] * layout.length;
   MaybeReleaseGil unlocked(reduce_ns(Reduction::sum, double(PyArray_SIZE(images))));
-  reduce(dtype, Reduction::sum, layout, PyArray_DATA(images), PyArray_DATA(sums));
+  if (is_half(dtype)) EXTENSOR_SELECT(reduce_table)().half(dtype, Reduction::sum, layout, PyArray_DATA(images), PyArray_DATA(sums));
+  else reduce(dtype, Reduction::sum, layout, PyArray_DATA(images), PyArray_DATA(sums));
   return sums;
 }
 
@@ -137,9 +154,11 @@ PyObject* call_backward(PyObject* self, PyObject* const* args, Py_ssize_t count)
   ConvShape s;
   if (!read_geometry(args + 3, weight, Transposed ? g : x, s) || (!Transposed && !is_finite(in, 2))) return not_covered();
   if (!Transposed && (g[0] != x[0] || g[1] != weight[0] || g[2] != s.y[0] || g[3] != s.y[1])) return not_covered();
+  if (is_better_widened(in.dtype, s)) return call_widened(call_backward<Transposed>, self, args, count);
   if (Transposed) s.y[0] = x[2], s.y[1] = x[3];  // fewer than fit, if output_padding was a step or more
   Array grads[] = {make_wanted(needs[0], in.dtype, 4, x), make_wanted(needs[1], in.dtype, 4, weight), Array()};
   if (needs[2]) grads[2] = channel_sums(in.array(0), in.dtype);
+  bool covered = true;
   compute(in.dtype, s, [&](auto zero) {
     using T = decltype(zero);
     const T* upstream = in.data<T>(0);
@@ -149,9 +168,9 @@ PyObject* call_backward(PyObject* self, PyObject* const* args, Py_ssize_t count)
       if (Transposed) conv_forward<T>(s, upstream, in.data<T>(2), nullptr, grad_x);
       else conv_transposed<T>(s, upstream, in.data<T>(2), nullptr, grad_x);
     }
-    if (grad_weight != nullptr) conv_weight_gradient(s, Transposed ? input : upstream, Transposed ? upstream : input, grad_weight);
+    if (grad_weight != nullptr) covered = conv_weight_gradient(s, Transposed ? input : upstream, Transposed ? upstream : input, grad_weight);
   });
-  return tuple_of(grads);
+  return covered ? tuple_of(grads) : call_widened(call_backward<Transposed>, self, args, count);
 }
 
 }  // namespace

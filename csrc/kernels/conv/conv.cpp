@@ -5,10 +5,14 @@
 #include <utility>
 #include <vector>
 
+#include "core/bf16_unit.hpp"
 #include "core/dtype.hpp"
 #include "core/threads.hpp"
+#include "kernels/conv/half.hpp"
 #include "kernels/conv/maps.hpp"
 #include "kernels/conv/winograd.hpp"
+#include "kernels/convert/convert.hpp"
+#include "kernels/matmul/half.hpp"
 #include "kernels/matmul/matmul.hpp"
 
 namespace extensor {
@@ -109,10 +113,37 @@ void run(const ConvMap<float>& map) {
   if (!EXTENSOR_SELECT(winograd_table)().map(map)) EXTENSOR_SELECT(conv_table)().map32(map);
 }
 void run(const ConvMap<double>& map) { EXTENSOR_SELECT(conv_table)().map64(map); }
-void run(const ConvWeightMap<float>& map) {
+bool run(const ConvWeightMap<float>& map) {
   if (!EXTENSOR_SELECT(winograd_table)().weight_map(map)) EXTENSOR_SELECT(conv_weight_table)().map32(map);
+  return true;
 }
-void run(const ConvWeightMap<double>& map) { EXTENSOR_SELECT(conv_weight_table)().map64(map); }
+bool run(const ConvWeightMap<double>& map) {
+  EXTENSOR_SELECT(conv_weight_table)().map64(map);
+  return true;
+}
+#ifdef EXTENSOR_BUILT_AVX512BF16
+void run(const ConvMap<uint16_t>& map) { avx512bf16::convolve_halves(map); }
+bool run(const ConvWeightMap<uint16_t>& map) { return avx512bf16::half_weight_gradient(map); }
+#else
+void run(const ConvMap<uint16_t>&) {}
+bool run(const ConvWeightMap<uint16_t>&) { return false; }
+#endif
+
+// A product for every image, the bias along the rows.
+template <class T>
+void multiply_images(int64_t images, Product<T> product, const T* bias) {
+  const int64_t pixels = product.n;
+  if constexpr (sizeof(T) == 2) {
+    std::vector<float> wide(bias == nullptr ? 0 : size_t(product.m));
+    if (bias != nullptr) EXTENSOR_SELECT(find_conversion)(DType::bfloat16, DType::float32)(bias, wide.data(), product.m);
+    HalfProduct halves{product.m, pixels, product.k, product.a, product.a_row, product.a_col, product.b, product.b_row, 1, product.c, pixels};
+    halves.row_bias = bias == nullptr ? nullptr : wide.data();
+    half_matmul(DType::bfloat16, halves, HalfBatch{images, 0, product.k * pixels, product.m * pixels});
+  } else {
+    product.row_bias = bias;
+    matmul(product, Batch<T>{images, 0, product.k * pixels, product.m * pixels});
+  }
+}
 
 // How many positions belong to the phases of these directions.
 int64_t positions_of(const std::vector<Direction>& directions) {
@@ -150,9 +181,7 @@ template <class T>
 void conv_forward(const ConvShape& s, const T* x, const T* weight, const T* bias, T* y) {
   if (is_pointwise(s)) {
     const int64_t pixels = s.x[0] * s.x[1];
-    Product<T> product{s.outputs, pixels, s.inputs, weight, s.inputs, 1, x, pixels, 1, y, pixels};
-    product.row_bias = bias;
-    return matmul(product, Batch<T>{s.images, 0, s.inputs * pixels, s.outputs * pixels});
+    return multiply_images(s.images, Product<T>{s.outputs, pixels, s.inputs, weight, s.inputs, 1, x, pixels, 1, y, pixels}, bias);
   }
   Direction rows = forward_direction(s, 0), columns = forward_direction(s, 1);
   std::vector<T> room;
@@ -166,9 +195,7 @@ template <class T>
 void conv_transposed(const ConvShape& s, const T* y, const T* weight, const T* bias, T* x) {
   if (is_pointwise(s)) {
     const int64_t pixels = s.x[0] * s.x[1];
-    Product<T> product{s.inputs, pixels, s.outputs, weight, 1, s.inputs, y, pixels, 1, x, pixels};
-    product.row_bias = bias;
-    return matmul(product, Batch<T>{s.images, 0, s.outputs * pixels, s.inputs * pixels});
+    return multiply_images(s.images, Product<T>{s.inputs, pixels, s.outputs, weight, 1, s.inputs, y, pixels, 1, x, pixels}, bias);
   }
   if (s.images * s.groups * s.inputs * s.x[0] * s.x[1] == 0) return;
   const std::vector<Direction> all_rows = backward_directions(s, 0), all_columns = backward_directions(s, 1);
@@ -186,18 +213,23 @@ void conv_transposed(const ConvShape& s, const T* y, const T* weight, const T* b
 }
 
 template <class T>
-void conv_weight_gradient(const ConvShape& s, const T* y, const T* x, T* weight) {
+bool conv_weight_gradient(const ConvShape& s, const T* y, const T* x, T* weight) {
   Direction rows = forward_direction(s, 0), columns = forward_direction(s, 1);
   std::vector<T> room;
   x = seen_source(x, s.images * s.groups * s.inputs, rows, columns, room);
-  run(ConvWeightMap<T>{s.images, s.groups, s.inputs, s.outputs, rows.ready(), columns.ready(), x, y, weight});
+  return run(ConvWeightMap<T>{s.images, s.groups, s.inputs, s.outputs, rows.ready(), columns.ready(), x, y, weight});
 }
 
 template void conv_forward(const ConvShape&, const float*, const float*, const float*, float*);
 template void conv_forward(const ConvShape&, const double*, const double*, const double*, double*);
 template void conv_transposed(const ConvShape&, const float*, const float*, const float*, float*);
 template void conv_transposed(const ConvShape&, const double*, const double*, const double*, double*);
-template void conv_weight_gradient(const ConvShape&, const float*, const float*, float*);
-template void conv_weight_gradient(const ConvShape&, const double*, const double*, double*);
+template bool conv_weight_gradient(const ConvShape&, const float*, const float*, float*);
+template bool conv_weight_gradient(const ConvShape&, const double*, const double*, double*);
+template void conv_forward(const ConvShape&, const uint16_t*, const uint16_t*, const uint16_t*, uint16_t*);
+template void conv_transposed(const ConvShape&, const uint16_t*, const uint16_t*, const uint16_t*, uint16_t*);
+template bool conv_weight_gradient(const ConvShape&, const uint16_t*, const uint16_t*, uint16_t*);
+
+bool has_half_conv(DType dtype) { return dtype == DType::bfloat16 && has_bf16_unit(); }
 
 }  // namespace extensor

@@ -2,7 +2,8 @@
 //
 //   y[n, o, i, j] = bias[o] + sum over c, p, q of  x[n, c, i * stride + p * dilation - padding, ...] * weight[o, c, p, q]
 //
-// All arrays are dense: images (N, C, H, W), weights (O, C / groups, kh, kw).
+// All arrays are dense: images (N, C, H, W), weights (O, C / groups, kh, kw). T is float, double, or uint16_t for the bits of
+// bfloat16 where has_half_conv says so (half.hpp).
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,9 @@ template <class T>
 void conv_transposed(const ConvShape& shape, const T* y, const T* weight, const T* bias, T* x);
 
 // weight[o, c, p, q] = sum over n, i, j of  y[n, o, i, j] * x[n, c, i * stride + p * dilation - padding, ...]
+// False where it must be computed in another way: see half.hpp.
 template <class T>
-void conv_weight_gradient(const ConvShape& shape, const T* y, const T* x, T* weight);
+bool conv_weight_gradient(const ConvShape& shape, const T* y, const T* x, T* weight);
 
 // Rough time of each of them.
 double conv_ns(const ConvShape& shape, int item_size);

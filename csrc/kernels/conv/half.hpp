@@ -1,0 +1,19 @@
+// Convolutions of bfloat16 by the processor's dot product of pairs; the sums of float32 products are rounded once. There is no
+// Winograd transform among them: it would lose more digits than bfloat16 has to spare.
+#pragma once
+
+#include "core/dtype.hpp"
+#include "kernels/conv/maps.hpp"
+
+namespace extensor {
+
+namespace avx512bf16 {
+void convolve_halves(const ConvMap<uint16_t>& map);
+// False where a result is not finite and an inf or nan may have reached what does not see it.
+bool half_weight_gradient(const ConvWeightMap<uint16_t>& map);
+}
+
+// Whether there are kernels for these elements as they are.
+bool has_half_conv(DType dtype);
+
+}  // namespace extensor
