@@ -63,6 +63,8 @@ def assert_accurate(name: str, dtype: Any, *args: Any) -> None:
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_bits_are_those_of_the_reference(case: tuple[Any, ...]) -> None:
     x, weight, bias, *options = operands(case)
+    half = x.shape[1] // 2  # channels that cancel each other: the result is how sums are rounded
+    x[:, half : 2 * half], weight[:, half : 2 * half] = x[:, :half], -weight[:, :half]
     for b in (bias, None):
         found = NATIVE["conv2d"](x, weight, b, *options, 1)
         np.testing.assert_array_equal(
