@@ -6,6 +6,7 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from extensor.autocast_table import FLOAT32_FUNCTIONS, HALF_FUNCTIONS, policy_of
 from extensor.dtypes import FLOATING, HALF, promote
 from extensor.graph import clear_plans, get_autocast, run_bodies
 from extensor.graph.precision import _casts
+from extensor.testing.autocast_page import autocast_page
 from extensor.testing.samples import PAIRS
 from extensor.testing.verifier import find_op
 
@@ -53,6 +55,18 @@ def test_table_names_functions_once() -> None:
     names = [n for table in (HALF_FUNCTIONS, FLOAT32_FUNCTIONS) for names in table.values() for n in names]
     assert len(names) == len(set(names))
     assert set(names) <= set(OPS)
+
+
+def test_families_are_listed_whole() -> None:
+    """A new convolution, loss or norm is not forgotten."""
+    wanted = {
+        "half": ("conv", "attention", "recurrent_", "linear", "einsum"),
+        "float32": ("loss_", "normalization", "softmax", "reduction", "norms"),
+    }
+    for policy, families in wanted.items():
+        for name, (_, op) in OPS.items():
+            if op.__module__.rpartition(".")[2].startswith(families):
+                assert policy_of(name) == policy, name
 
 
 @pytest.mark.parametrize("name", sorted(OPS))
@@ -453,3 +467,10 @@ def test_same_bits_on_any_number_of_threads() -> None:
 
 def test_halves_are_all_of_them() -> None:
     assert set(HALVES) == set(HALF)
+
+
+def test_page_is_up_to_date() -> None:
+    page = Path(__file__).parents[2] / "docs" / "autocast.md"
+    assert page.read_text(encoding="utf-8") == autocast_page(), (
+        "run: python -m extensor.testing.autocast_page docs/autocast.md"
+    )
