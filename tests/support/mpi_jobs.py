@@ -21,11 +21,15 @@ needs_mpi = pytest.mark.skipif(
 
 
 def job(
-    ranks: int, script: str, *args: str, hosts: tuple[int, ...] = (), env: dict[str, str] | None = None, seconds: int = 120
+    ranks: int, script: str, *args: str, hosts: tuple[int, ...] = (), env: dict[str, str] | None = None, seconds: int = 120,
+    keep: bool = False,
 ) -> subprocess.CompletedProcess[str]:  # fmt: skip
-    """Run a script of this folder on so many ranks; ``hosts`` tells how many of them believe to be on one host."""
+    """Run a script of this folder on so many ranks; ``hosts`` tells how many of them believe to be on one host.
+
+    With ``keep`` the launcher does not end the others when one is killed: they must notice.
+    """
     program = [sys.executable, str(HERE / script), *args]
-    line = [str(MPIEXEC)]
+    line = [str(MPIEXEC)] + ["-disable-auto-cleanup"] * keep
     for number, count in enumerate(hosts or (ranks,)):
         line += [":"] * bool(number) + [
             "-n",

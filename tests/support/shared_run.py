@@ -59,9 +59,18 @@ class KillAt(train.Callback):
         self.mine, self.at, self.how = world.rank == rank, step, how
 
     def on_step_end(self, trainer: Any, loss: float) -> None:
-        if self.mine and trainer.step == self.at:
-            os.kill(os.getpid(), getattr(signal, f"SIG{self.how}"))
-            time.sleep(0.1 if self.how == "INT" else 0)
+        if not self.mine or trainer.step != self.at:
+            return
+        if self.how == "PAUSE":
+            pid = os.getpid()
+            if os.fork() == 0:  # a child wakes us up
+                time.sleep(2)
+                os.kill(pid, signal.SIGCONT)
+                os._exit(0)
+            os.kill(pid, signal.SIGSTOP)
+            return
+        os.kill(os.getpid(), getattr(signal, f"SIG{self.how}"))
+        time.sleep(0.1 if self.how == "INT" else 0)
 
 
 def fit(

@@ -32,6 +32,7 @@ class TrainOptions:
     epochs: int | None = None
     steps: int | None = None
     seed: int | None = None
+    shards: int | None = None
     fold: tuple[int, int] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
@@ -66,6 +67,7 @@ def of_run(config: dict[str, Any]) -> TrainOptions:
         epochs=config.get("epochs"),
         steps=config.get("steps"),
         seed=config.get("seed"),
+        shards=config.get("shards"),
         settings={name: config[name] for name in SETTINGS if name in config},
     )
 
@@ -90,7 +92,7 @@ def read_toml(path: Path) -> TrainOptions:
     kinds: dict[str, type | tuple[type, ...]] = {
         "recipe": str, "data": str, "target": (str, int), "ignore": list, "task": str, "out": str,
         "validation": str, "test": str,
-        "epochs": int, "steps": int, "seed": int,
+        "epochs": int, "steps": int, "seed": int, "shards": int,
     }  # fmt: skip
     found = TrainOptions()
     for key, value in content.items():
@@ -113,7 +115,7 @@ def _set(found: TrainOptions, path: Path, name: str, value: Any) -> None:
     choices: Any = {"recipe": RECIPES, "task": _TASKS}.get(name)
     if choices is not None and value not in choices:
         raise ValueError(f"{path}: {name} must be one of {', '.join(choices)}, got {value!r}")
-    lowest = {"epochs": 1, "steps": 1, "seed": 0}.get(name)
+    lowest = {"epochs": 1, "steps": 1, "seed": 0, "shards": 1}.get(name)
     if lowest is not None and value < lowest:
         raise ValueError(f"{path}: {name} must be at least {lowest}, got {value}")
     if name in ("data", "validation", "test", "out"):

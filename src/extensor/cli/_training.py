@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from ..distributed import World
 from ..nn import seed as seed_layers
 from ..report import write_report
 from ..testing.verifier import library_subjects
@@ -29,29 +30,39 @@ from ._train_options import SETTINGS, TrainOptions, of_run
 
 __all__ = ["closing_line", "over_folds", "prepare", "run_training", "verify_run", "write_page"]
 
+SHARDS = 8  # of a batch, where several processes share it and nobody says otherwise
 _OF_A_RUN = (
     "recipe", "seed", "data_sha256", "validation_sha256", "test_sha256", "fold", "task", "target", "ignore", "classes", "table", "vocabulary", "length", "model",
-    *SETTINGS,
+    "shards", *SETTINGS,
 )  # fmt: skip
 _BEFORE_THERE_WAS = {"precision": "float32"}  # what older runs did, which do not say so
 _WORDS = {"data_sha256": "data", "validation_sha256": "validation file", "test_sha256": "test file"}
 
 
-def prepare(options: TrainOptions, folder: Path, resume: bool) -> tuple[Setup, TrainOptions]:
+def prepare(
+    options: TrainOptions, folder: Path, resume: bool, world: World | None = None
+) -> tuple[Setup, TrainOptions]:
     """The setup of the run and its options; what they do not say, a run to resume says, or the recipe.
 
     Raises:
         ValueError: the options or the data are not those the run was started with.
     """
     recipe = options.recipe or "lenet"
-    before = read_config(folder) if resume and os.path.lexists(folder / "config.json") else {}
+    before = {}
+    if resume and (world is None or world.rank == 0) and os.path.lexists(folder / "config.json"):
+        before = read_config(folder)
+    if world is not None:
+        before = world.broadcast(before)  # the folder need not be there on every host
     if before:
         options = options.completed_by(of_run(before))
+    if options.shards is None and world is not None and not before:
+        options = replace(options, shards=SHARDS)
     if options.epochs is None and options.steps is None:
         options = replace(options, epochs=RECIPES[recipe].epochs, steps=RECIPES[recipe].steps)
     seed_layers(options.seed or 0)
     setup = RECIPES[recipe].set_up(options.order())
     setup.config |= {"epochs": options.epochs} if options.steps is None else {"steps": options.steps}
+    setup.config |= {} if options.shards is None else {"shards": options.shards}
     if before:
         _check_same_run(folder, before, {"recipe": recipe, **setup.config})
     return setup, options
@@ -70,16 +81,25 @@ def _check_same_run(folder: Path, before: dict[str, Any], now: dict[str, Any]) -
 
 
 def run_training(
-    setup: Setup, options: TrainOptions, folder: Path, tensorboard: bool, resume: bool, owning: ExitStack
+    setup: Setup,
+    options: TrainOptions,
+    folder: Path,
+    tensorboard: bool,
+    resume: bool,
+    owning: ExitStack,
+    world: World | None = None,
 ) -> History:
     """Train it. The folder is locked until ``owning`` is left: what is written after the training belongs to the run too."""
     total = setup.total_steps(options.epochs, options.steps)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", UserWarning)
-        trainer = make_trainer(setup, folder, options.recipe or "lenet", total, tensorboard)
+        trainer = make_trainer(
+            setup, folder, options.recipe or "lenet", total, tensorboard, world, options.shards
+        )
     for warning in told:
         say(str(warning.message), err=True)
-    owning.enter_context(locked("fit", folder, lends=True))
+    if trainer.leads:
+        owning.enter_context(locked("fit", folder, lends=True))
     return trainer.fit(
         setup.train,
         epochs=options.epochs,

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..state_trees import flatten_state, restore_state
 from ..tensor import ExTensor
+from .errors import LostRankError
 from .mpi import load_mpi
 from .watch import Watch
 
@@ -42,7 +43,7 @@ class Messages:
         """
         for request in requests:
             looks, began = 0, 0.0
-            while not request.Test():
+            while not self._is_complete(request):
                 looks += 1
                 if looks % _LOOKS:
                     os.sched_yield()  # the one we wait for may need this processor
@@ -53,6 +54,18 @@ class Messages:
                 began = began or now
                 if now - began > _PATIENCE:
                     time.sleep(0.0002)
+
+    def _is_complete(self, request: Any) -> bool:
+        try:
+            return bool(request.Test())
+        except (
+            Exception
+        ) as error:  # mpi4py's: an MPI that notices a lost rank by itself, before we know which
+            for _ in range(20 if self.watch is not None else 0):
+                assert self.watch is not None
+                self.watch.check()
+                time.sleep(0.1)
+            raise LostRankError(f"[World] MPI cannot reach another rank: {error}") from error
 
     def barrier(self) -> None:
         if self.size > 1:

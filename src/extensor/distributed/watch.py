@@ -41,6 +41,7 @@ class Watch:
     def __init__(self, rank: int, names: list[str], share: Callable[[Any], Any], timeout: float) -> None:
         self.rank, self.names, self.timeout = rank, names, timeout
         self.problem: str | None = None
+        self.broke = False  # whether the problem is an error of the program, which would come again
         self._noticed = 0.0
         self._left: dict[int, float] = {}
         self._told = self._closing = False
@@ -132,27 +133,27 @@ class Watch:
             if self.rank == 0:
                 self._tell(f"left {about}", but=about)
         elif kind == "failed":
-            self._lost(rank, f"failed: {text}")
-        elif kind == "lost":
-            self._set(text)
+            self._lost(rank, f"failed: {text}", broke=True)
+        elif kind in ("lost", "broke"):
+            self._set(text, kind == "broke")
 
-    def _lost(self, rank: int, why: str) -> None:
+    def _lost(self, rank: int, why: str, broke: bool = False) -> None:
         text = f"{self.names[rank]} {why}"
         if self.rank == 0:
-            self._tell(f"lost {text}", but=rank)
-        self._set(text)
+            self._tell(f"{'broke' if broke else 'lost'} {text}", but=rank)
+        self._set(text, broke)
 
-    def _set(self, text: str) -> None:
+    def _set(self, text: str, broke: bool = False) -> None:
         if self.problem is None:
             self._noticed = time.monotonic()
-            self.problem = text
+            self.problem, self.broke = text, broke
 
     def _end_if_ignored(self, now: float) -> None:
         """End the process if the main thread cannot be told: it may wait inside a library for ever."""
         if self.problem is not None and not self._told and now - self._noticed > self.timeout:
             sys.stderr.write(f"extensor: {self._message()}\n")
             sys.stderr.flush()
-            os._exit(EXIT_CODE)
+            os._exit(self.exit_code)
 
     def _tell(self, word: str, but: int) -> None:
         for rank in list(self._lines):
@@ -186,17 +187,27 @@ class Watch:
             self._told = True
             raise LostRankError(self._message())
 
+    @property
+    def exit_code(self) -> int:
+        """Of a process that ends because of the problem."""
+        return 1 if self.broke else EXIT_CODE
+
     def _message(self) -> str:
-        return f"[World] {self.problem}; {self.names[self.rank]} ends too. A run with checkpoints goes on with --resume"
+        advice = "" if self.broke else ". A run with checkpoints goes on with --resume"
+        return f"[World] {self.problem}; {self.names[self.rank]} ends too{advice}"
 
     def leave(self, failure: str | None = None) -> None:
         """Say goodbye, or why the others must not wait for this rank."""
         word = "left" if failure is None else f"failed {failure}"
         if self.rank == 0:
-            word = "left 0" if failure is None else f"lost {self.names[0]} failed: {failure}"
+            word = "left 0" if failure is None else f"broke {self.names[0]} failed: {failure}"
         for rank in list(self._lines):
             self._send(rank, word)
         self._told = True
+
+    def expect_nothing_more(self) -> None:
+        """The main thread is about to wait inside MPI; the thread ends the process if a rank is lost now."""
+        self._told = False
 
     def close(self) -> None:
         """Stop watching."""

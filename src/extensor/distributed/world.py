@@ -5,7 +5,9 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -22,7 +24,7 @@ from .hosts import Hosts
 from .messages import Messages
 from .mpi import launched_ranks, load_mpi
 from .sums import Layout, ShardSums
-from .watch import EXIT_CODE, Watch
+from .watch import Watch
 
 __all__ = ["World"]
 
@@ -85,6 +87,7 @@ class World:
                 if messages is not None:
                     messages.watch = self._watch
             atexit.register(self._at_exit)
+            _survive_notices()
 
     @classmethod
     def alone(cls) -> World:
@@ -211,12 +214,17 @@ class World:
 
     # The end
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether an error of the program, on this rank or another, has ended the job."""
+        return self._watch is not None and self._watch.broke
+
     def fail(self, error: BaseException) -> None:
         """Tell the other ranks that this one cannot go on, and why; they end with that message."""
         if self._watch is not None and not self._closed and self._watch.problem is None:
             text = f"{type(error).__name__}: {error}"
             self._watch.leave(text)
-            self._watch.problem = f"failed: {text}"
+            self._watch.problem, self._watch.broke = f"failed: {text}", True
 
     def close(self) -> None:
         """Give back what the ranks share; everyone must come here. A ``with`` block does it."""
@@ -260,11 +268,19 @@ class World:
             with contextlib.suppress(Exception):
                 sys.stdout.flush()
                 sys.stderr.flush()
-            os._exit(EXIT_CODE)
+            os._exit(watch.exit_code)
         mpi = load_mpi()
+        watch.expect_nothing_more()
         if not mpi.Is_finalized():
             mpi.Finalize()
         watch.close()
+
+
+def _survive_notices() -> None:
+    """MPICH's launcher may tell ranks of a lost one by SIGUSR1, which would end them before they can say so."""
+    main = threading.current_thread() is threading.main_thread()
+    if main and signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL:
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 
 def _mpi_runs() -> bool:

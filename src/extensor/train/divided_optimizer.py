@@ -42,6 +42,8 @@ class DividedOptimizer:
         self._pieces: list[tuple[Parameter, slice, Parameter]] = []
         self._own = optimizer  # replaced by a copy that holds the pieces
         self._made_for: list[Parameter] = []
+        self._starts: list[int] = []
+        self._trained: set[int] = set()
 
     def _divide(self) -> None:
         """Make the pieces; again where other parameters are trained than before."""
@@ -54,7 +56,8 @@ class DividedOptimizer:
         mine = gradients.exchange.own
         places = {id(p): place for p, place in zip(gradients.parameters, gradients.layout.places)}
         self._own = copy.copy(self.optimizer)
-        self._own.state, self._pieces, groups = {}, [], []
+        self._own.state, self._pieces, self._starts, groups = {}, [], [], []
+        self._trained = {id(p) for group in self.optimizer.param_groups for p in group["params"]}
         for group in self.optimizer.param_groups:
             parts = []
             for p in group["params"]:
@@ -65,6 +68,7 @@ class DividedOptimizer:
                 piece = Parameter.around(p.numpy().reshape(-1)[inner], True)
                 parts.append(piece)
                 self._pieces.append((p, inner, piece))
+                self._starts.append(place.start + inner.start - mine.start)
                 if p in self.optimizer.state:
                     self._own.state[piece] = _cut(self.optimizer.state[p], p, inner)
             groups.append({**group, "params": parts})
@@ -82,16 +86,13 @@ class DividedOptimizer:
             piece.grad = None if p.grad is None else ExTensor(p.grad.numpy().reshape(-1)[inner])
             piece.assign(ExTensor(p.numpy().reshape(-1)[inner]))
         self._own.step()
-        places = {id(p): place for p, place in zip(gradients.parameters, gradients.layout.places)}
         moved = np.zeros(mine.stop - mine.start, gradients.layout.dtype)
-        for p, inner, piece in self._pieces:
-            start = places[id(p)].start + inner.start - mine.start
+        for start, (_, _, piece) in zip(self._starts, self._pieces):
             moved[start : start + piece.size] = piece.numpy()
             piece.zero_grad()
         every = gradients.exchange.gather_slices(moved).copy()
-        trained = {id(p) for group in self.optimizer.param_groups for p in group["params"]}
         for p, view in zip(gradients.parameters, gradients.layout.views(every)):
-            if p.grad is not None and id(p) in trained:
+            if p.grad is not None and id(p) in self._trained:
                 p.assign(ExTensor(view.astype(p.dtype, copy=False)))
 
     def gather(self) -> None:

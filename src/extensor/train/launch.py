@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..data import DataLoader
+from ..distributed import World
 from ..graph import no_grad
 from .callbacks import EarlyStopping
 from .recipe import Setup
@@ -20,7 +21,13 @@ __all__ = ["make_trainer", "test_results"]
 
 
 def make_trainer(
-    setup: Setup, folder: Path, recipe: str, total_steps: int, tensorboard: bool = False
+    setup: Setup,
+    folder: Path,
+    recipe: str,
+    total_steps: int,
+    tensorboard: bool = False,
+    world: World | None = None,
+    shards: int | None = None,
 ) -> Trainer:
     """The trainer of a run in its folder; it logs often enough for a picture."""
     settings = setup.hyperparameters
@@ -42,6 +49,8 @@ def make_trainer(
         config={"recipe": recipe, **setup.config},
         log_every=min(max(total_steps // 100, 1), 10),
         layers_every=min(max(total_steps // 60, 1), 100),
+        world=world,
+        shards=shards,
     )
 
 

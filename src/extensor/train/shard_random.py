@@ -25,11 +25,14 @@ class ShardRandom:
         self._generators = generators_of(model)
         self._kept: list[Any] = []
         self._keys: list[int] = []
+        self._texts: list[str] = []
 
     def begin_step(self) -> None:
         """Remember the states between steps."""
         self._kept = [generator.bit_generator.state for generator in self._generators]
-        self._keys = [_digest(state) for state in self._kept]
+        texts = [repr(state) for state in self._kept]
+        if texts != self._texts:  # mostly they are as they were: a digest takes longer
+            self._texts, self._keys = texts, [_digest(state) for state in self._kept]
 
     def set(self, step: int, shard: int) -> None:
         """Let every generator begin the numbers of a shard."""

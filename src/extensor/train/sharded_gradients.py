@@ -44,13 +44,18 @@ class ShardedGradients:
         self._pending: list[list[Any]] = []
         self._pending_steps = 0
         self.parameters: list[Parameter] = []
+        self._every: list[Parameter] = []
+        self._moved = -1
         self.layout = Layout([], float32)
         self.exchange: Exchange
 
     def _find_parameters(self) -> None:
         """What is trained now: layers may have been frozen since the last step."""
-        every = {id(p): p for p in (*self.trainer.model.parameters(), *self.trainer.optimizer._params())}
-        found = [p for p in every.values() if p.requires_grad]
+        moved = self.trainer.optimizer._params()
+        if len(moved) != self._moved:
+            self._moved = len(moved)
+            self._every = list({id(p): p for p in (*self.trainer.model.parameters(), *moved)}.values())
+        found = [p for p in self._every if p.requires_grad]
         if [id(p) for p in found] == [id(p) for p in self.parameters]:
             return
         self.parameters = found

@@ -1,0 +1,60 @@
+"""Ranks that are lost: noticed, named, and the run goes on to the same bits."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from mpi_jobs import answer, job, needs_mpi
+
+pytestmark = needs_mpi
+RUN = "shared_run.py"
+NOTICED = 10  # seconds in which every rank must have ended
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_killed_rank_ends_the_job_and_fewer_go_on_to_the_same_bits(tmp_path: Path, rank: int) -> None:
+    whole = answer(1, RUN, "mlp", str(tmp_path / "whole"))
+    began = time.monotonic()
+    done = job(3, RUN, "mlp", str(tmp_path / "cut"), f"kill_rank={rank}", "kill_at=5", keep=True)
+    assert done.returncode != 0
+    assert f"LostRankError: [World] rank {rank} (host host0, process" in done.stderr
+    assert "ended without a word" in done.stderr
+    assert time.monotonic() - began < NOTICED + 20  # generous: the job begins with three imports
+    for ranks, steps in ((1, 6), (4, 7)):
+        text = answer(
+            ranks,
+            RUN,
+            "mlp",
+            str(tmp_path / "cut"),
+            "resume=true",
+            f"steps={steps}",
+            "kill_rank=9",
+            "kill_at=0",
+        )
+    assert text.split()[1:] == whole.split()[1:]
+    assert text == whole
+
+
+def test_a_stopped_rank_ends_the_job(tmp_path: Path) -> None:
+    args = ("mlp", str(tmp_path), "kill_rank=1", "kill_at=3", 'kill_how="STOP"')
+    done = job(2, RUN, *args, env={"EXTENSOR_TIMEOUT": "2"})  # the launcher ends the stopped one
+    assert done.returncode != 0
+    assert "has been silent for" in done.stderr
+
+
+def test_a_pause_does_no_harm(tmp_path: Path) -> None:
+    args = ("mlp", "-", "kill_rank=1", "kill_at=3")
+    paused = job(2, RUN, *args, 'kill_how="PAUSE"', env={"EXTENSOR_TIMEOUT": "4"})
+    assert paused.returncode == 0, paused.stderr
+    assert paused.stdout.strip() == answer(2, RUN, "mlp", "-", "kill_rank=9", "kill_at=0")
+
+
+def test_an_interrupt_of_one_rank_stops_all_with_a_checkpoint(tmp_path: Path) -> None:
+    done = job(
+        2, RUN, "mlp", str(tmp_path), "kill_rank=1", "kill_at=3", 'kill_how="INT"', "checkpoint_every=100"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[1:] == ["interrupted", "3"]
+    assert (tmp_path / "checkpoints" / "step-000000003.safetensors").exists()
