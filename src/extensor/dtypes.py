@@ -31,6 +31,7 @@ FLOATING: frozenset[np.dtype[Any]] = REAL_FLOATING | COMPLEX
 INTEGER = frozenset({int8, int16, int32, int64, uint8, uint16, uint32, uint64})
 SUPPORTED: frozenset[np.dtype[Any]] = FLOATING | INTEGER | {bool_}
 
+_SHAPED = frozenset({"zeros", "ones", "empty", "full"})  # whose second number may be meant as a length
 _BY_NAME = {dtype.name: dtype for dtype in SUPPORTED}
 _BY_PYTHON: dict[Any, np.dtype[Any]] = {float: float32, int: int64, bool: bool_, complex: complex64}
 
@@ -42,6 +43,10 @@ def as_dtype(function: str, dtype: Any) -> np.dtype[Any]:
     """
     if dtype is None:
         return float32
+    if type(dtype) is int and function in _SHAPED:
+        raise TypeError(
+            f"[{function}] dtype must name a number type, got int {dtype}; lengths go into one tuple: {function}((3, {dtype}))"
+        )
     try:
         found = _BY_PYTHON.get(dtype) or _BY_NAME.get(dtype) or np.dtype(dtype)
     except Exception:  # NumPy looks into the value, which may be anything

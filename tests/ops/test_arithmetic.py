@@ -28,7 +28,8 @@ def test_values_and_dtypes_are_numpys(name, dtype):
     for a_shape, b_shape in SHAPES:
         a, b = (values(0, a_shape) * 9 + 1).astype(dtype), (values(1, b_shape) * 2 + 1).astype(dtype)
         got, want = getattr(et, name)(et.tensor(a), et.tensor(b)), FUNCTIONS[name](a, b)
-        assert got.dtype == want.dtype
+        quotient_of_integers = name == "divide" and np.dtype(dtype).kind in "iu"
+        assert got.dtype == (np.float32 if quotient_of_integers else want.dtype)
         np.testing.assert_allclose(got.numpy(), want, rtol=0 if want.dtype.kind in "iu" else 1e-6)
 
 
@@ -159,8 +160,51 @@ def test_python_numbers_are_weak_and_need_no_gradient():
     for dtype in (et.float16, et.bfloat16, et.float32, et.int8):
         assert (et.ones(2, dtype=dtype) + 1).dtype == dtype
     assert (2.5 * et.ones(2)).dtype == et.float32
-    assert (et.ones(2, dtype=et.int32) * 2.5).dtype == np.float64
     assert et.multiply_backward(et.ones(2), et.ones(2), 3.0, needs=(True, False)).grad_b is None
+
+
+INTEGERS = [et.tensor([3, 1], dtype=dtype) for dtype in (et.int8, et.uint16, et.int64, et.bool_)]
+
+
+@pytest.mark.parametrize("x", INTEGERS, ids=lambda x: x.dtype.name)
+@pytest.mark.parametrize(
+    "name", ["add", "multiply", "divide", "floor_divide", "modulo", "power", "maximum", "minimum"]
+)
+def test_a_python_float_makes_integers_float32(name, x):
+    for got, want in (
+        (getattr(et, name)(x, 2.5), FUNCTIONS[name](x.numpy().astype(np.float32), np.float32(2.5))),
+        (getattr(et, name)(2.5, x), FUNCTIONS[name](np.float32(2.5), x.numpy().astype(np.float32))),
+        (getattr(et, name)(x.numpy(), 2.5), FUNCTIONS[name](x.numpy().astype(np.float32), np.float32(2.5))),
+    ):
+        assert got.dtype == np.float32
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-6)
+    assert getattr(et, name)(1, 2.5).dtype == getattr(et, name)(2.5, True).dtype == np.float32
+
+
+@pytest.mark.parametrize("x", INTEGERS, ids=lambda x: x.dtype.name)
+def test_a_quotient_of_integers_is_float32(x):
+    for got in (
+        x / 2,
+        2 / x,
+        x / x,
+        x / np.array([2, 1]),
+        np.array([2, 1]) / x,
+        et.divide([1, 2], 4),
+        et.divide(1, 4),
+    ):
+        assert got.dtype == np.float32
+    assert (et.arange(8) / 8).tolist() == [i / 8 for i in range(8)]
+    assert (x / et.ones(2)).dtype == np.result_type(x.dtype, np.float32)  # two tensors: NumPy's promotion
+
+
+def test_a_python_complex_makes_integers_complex64():
+    assert (et.arange(2) + 1j).dtype == (1j * et.arange(2)).dtype == (et.arange(2) / 2j).dtype == np.complex64
+
+
+def test_comparisons_see_integers_exactly():
+    large = et.tensor([2**24 + 1])
+    assert (large > 2.0**24).tolist() == [True]
+    assert (large == 2.0**24).tolist() == [False]
 
 
 def test_an_integer_operand_has_no_gradient_but_does_not_stop_the_other():

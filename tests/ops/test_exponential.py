@@ -92,13 +92,13 @@ def test_float16_guard_is_wider():
 
 @pytest.mark.parametrize("name", ["exp", "expm1", "log", "log1p", "log2", "log10", "sqrt"])
 @pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.uint16, np.int32, np.uint64])
-def test_integers_follow_numpy(name, dtype):
+def test_integers_become_float32(name, dtype):
     x = np.array([1, 1, 0], dtype)
     with np.errstate(divide="ignore"):
-        expected = getattr(np, name)(x)
+        expected = getattr(np, name)(x.astype(np.float64))
     y = getattr(et, name)(et.tensor(x))
-    assert y.dtype == expected.dtype
-    np.testing.assert_array_equal(y.numpy(), expected)
+    assert y.dtype == np.float32
+    np.testing.assert_allclose(y.numpy(), expected, rtol=3e-7)
 
 
 @pytest.mark.parametrize("name", ["log", "log2", "log10", "sqrt", "rsqrt"])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..checks import as_number
-from ..dtypes import SUPPORTED
+from ..dtypes import FLOATING, SUPPORTED, as_dtype, float32, float64
 from ..errors import describe
 from ..random import Rng, as_generator
 from ..tensor import ExTensor
@@ -22,11 +22,15 @@ __all__ = ["Dataset"]
 class Dataset:
     """Inputs and targets, one row each per sample, and the transforms the inputs go through.
 
+    NumPy makes float64 where nothing is said, and a float32 network is slow on it; so float64 is handed out as float32, batch
+    by batch, unless ``dtype`` says otherwise. Memory-mapped arrays stay on the disk but for the batches that are asked for.
+
     Args:
         inputs: an array or tensor; axis 0 counts the samples. It is not copied.
         targets: an array or tensor of the same length, or None.
         transforms: each is called as ``transform(batch, random)``, see :mod:`extensor.data.transforms`.
         classes: the names of the classes, where targets are their numbers.
+        dtype: what floating inputs and targets are handed out in: ``extensor.float64`` keeps that.
 
     Example:
         >>> import numpy as np
@@ -43,11 +47,15 @@ class Dataset:
         targets: Any = None,
         transforms: Iterable[Transform] = (),
         classes: Sequence[str] | None = None,
+        dtype: Any = None,
     ) -> None:
         self.inputs = _numbers("inputs", inputs)
         self.targets = None if targets is None else _numbers("targets", targets)
         self.transforms = tuple(transforms)
         self.classes = None if classes is None else tuple(str(name) for name in classes)
+        self.dtype = None if dtype is None else as_dtype("Dataset", dtype)
+        if self.dtype is not None and self.dtype not in FLOATING:
+            raise TypeError(f"[Dataset] dtype must be floating, got {self.dtype}; integers keep theirs")
         _check_transforms(self.transforms)
         if self.targets is not None and len(self.targets) != len(self.inputs):
             raise ValueError(
@@ -73,8 +81,9 @@ class Dataset:
         return ExTensor(np.ascontiguousarray(samples)), None if targets is None else ExTensor(targets)
 
     def gather(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """The stored samples and targets at ``indices``, as they are."""
-        return self.inputs[indices], None if self.targets is None else self.targets[indices]
+        """The samples and targets at ``indices``, not transformed, in the dtypes they are handed out in."""
+        samples = in_dtype(self.inputs[indices], self.dtype)
+        return samples, None if self.targets is None else in_dtype(self.targets[indices], self.dtype)
 
     def __getitem__(self, i: int) -> tuple[ExTensor, ExTensor | None]:
         """One sample, transformed, and its target."""
@@ -116,13 +125,28 @@ class Dataset:
         return left, right
 
     def _subset(self, indices: np.ndarray) -> Dataset:
-        return Dataset(*self.gather(indices), self.transforms, self.classes)
+        return Dataset(*self.gather(indices), self.transforms, self.classes, self.dtype)
 
     def __repr__(self) -> str:
-        targets = (
-            "no targets" if self.targets is None else f"targets {self.targets.shape} {self.targets.dtype}"
-        )
-        return f"Dataset({len(self)} samples {self.inputs.shape[1:]} {self.inputs.dtype}, {targets})"
+        targets = "no targets"
+        if self.targets is not None:
+            targets = f"targets {self.targets.shape} {handed_out(self.targets.dtype, self.dtype)}"
+        dtype = handed_out(self.inputs.dtype, self.dtype)
+        return f"Dataset({len(self)} samples {self.inputs.shape[1:]} {dtype}, {targets})"
+
+
+def handed_out(dtype: np.dtype[Any], wanted: np.dtype[Any] | None) -> np.dtype[Any]:
+    """The dtype in which a dataset hands out numbers: float64 as float32, unless one is wanted."""
+    native = dtype.newbyteorder("=")
+    if wanted is not None:
+        return wanted if native in FLOATING else native
+    return float32 if native == float64 else native
+
+
+def in_dtype(array: np.ndarray, wanted: np.dtype[Any] | None) -> np.ndarray:
+    """Numbers in the dtype in which they are handed out; what float32 cannot hold is infinite, as in any cast."""
+    with np.errstate(over="ignore"):
+        return array.astype(handed_out(array.dtype, wanted), copy=False)
 
 
 def _check_transforms(transforms: Iterable[Any]) -> None:
@@ -139,8 +163,7 @@ def _numbers(name: str, value: Any) -> np.ndarray:
             value = np.asarray(value)
         except ValueError:
             raise ValueError(f"[Dataset] {name} is ragged: rows of different lengths") from None
-        value = value.astype(np.float32) if value.dtype == np.float64 else value
-    if value.dtype not in SUPPORTED:
+    if value.dtype.newbyteorder("=") not in SUPPORTED:
         raise TypeError(f"[Dataset] {name} must be numbers, got dtype {value.dtype}")
     if not value.ndim or not len(value):
         raise ValueError(

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, get_type_hints, overload
 from ..autocast_table import policy_of
 from ..dtypes import HALF, float32
 from ..tensor import ExTensor, needs_grad
+from .arguments import misfit
 from .nodes import PACKAGE, Node, record
 from .precision import cast_arguments
 from .rules import Rule, Signature
@@ -85,6 +86,11 @@ class Op(OpBase):
         try:  # an interrupt may come after any call: the state is changed where it is surely restored
             exchange_recording(False)
             output = self.fn(*args, **kwargs)
+        except TypeError as error:
+            better = misfit(self.fn, error, args, kwargs)
+            if better is None:
+                raise
+            raise better from None
         finally:
             exchange_recording(records)
         if records and (any(map(needs_grad, args)) or any(map(needs_grad, kwargs.values()))):
@@ -141,6 +147,11 @@ class Backward(OpBase):
         try:
             exchange_recording(False)
             return self.fn(*args, **kwargs)
+        except TypeError as error:
+            better = misfit(self.fn, error, args, kwargs)
+            if better is None:
+                raise
+            raise better from None
         finally:
             exchange_recording(records)
 
@@ -186,6 +197,11 @@ class Undifferentiated(OpBase):
         try:
             exchange_recording(False)
             return self.fn(*args, **kwargs)
+        except TypeError as error:
+            better = misfit(self.fn, error, args, kwargs)
+            if better is None:
+                raise
+            raise better from None
         finally:
             exchange_recording(records)
 

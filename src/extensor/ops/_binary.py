@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import kernels
 from ..checks import Scalar, as_tensor
-from ..dtypes import HALF, complex64, promote
+from ..dtypes import FLOATING, HALF, complex64, float32, promote
 from ..errors import describe
 from ..kernels import Kernel
 from ..tensor import ExTensor
@@ -21,6 +21,31 @@ def operand(function: str, name: str, value: Any, other: Any) -> Any:
     if type(value) is complex and isinstance(other, (ExTensor, np.ndarray)):
         return as_tensor(function, name, np.asarray(value, promote(other.dtype, complex64)))
     return as_tensor(function, name, value)
+
+
+def beside_float(function: str, name: str, value: Any, other: Any) -> Any:
+    """Integers and booleans beside a Python float (or complex) are float32, as the float is by itself."""
+    if type(other) not in (float, complex) or isinstance(value, (float, complex)):
+        return value
+    if isinstance(value, Scalar):  # two Python numbers
+        return float(value) if isinstance(other, Scalar) and abs(value) < 2**63 else value
+    found = as_tensor(function, name, value)
+    return found if found.dtype in FLOATING else kernels.astype(found, float32)
+
+
+def arithmetic(function: str, kernel: Kernel, a: Any, b: Any) -> ExTensor:
+    """:func:`binary` where a Python float makes integers float32; comparisons see them exactly instead."""
+    return binary(function, kernel, beside_float(function, "a", a, b), beside_float(function, "b", b, a))
+
+
+def quotient(function: str, kernel: Kernel, a: Any, b: Any) -> ExTensor:
+    """:func:`arithmetic` where integers and booleans alone have float32 results."""
+    given = [
+        v if isinstance(v, (float, complex)) else as_tensor(function, n, v) for n, v in (("a", a), ("b", b))
+    ]
+    if any(isinstance(v, (float, complex)) or v.dtype in FLOATING for v in given):
+        return arithmetic(function, kernel, a, b)
+    return binary(function, kernel, *(kernels.astype(v, float32) for v in given))
 
 
 def _promoted(a: Any, b: Any) -> tuple[Any, Any]:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import kernels
 from ..checks import as_floating, as_grad, as_tensor, differentiable_input
+from ..dtypes import FLOATING, float32
 from ..kernels import Kernel
 from ..tensor import ExTensor
 from .casting import cast_like
 
 
 def unary(function: str, kernel: Kernel, x: Any) -> ExTensor:
-    """``kernel(x)``; integers become floating numbers where NumPy makes them so."""
+    """``kernel(x)`` for a function whose results are floating; integers and booleans become float32."""
     x = as_tensor(function, "x", x)
+    return kernel_of(function, kernel, x if x.dtype in FLOATING else kernels.astype(x, float32))
+
+
+def kernel_of(function: str, kernel: Kernel, x: ExTensor) -> ExTensor:
+    """``kernel(x)`` in the dtype of ``x``, with an error that names the function where there is none."""
     try:
         return kernel(x)
     except TypeError:

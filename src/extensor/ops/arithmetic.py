@@ -1,7 +1,8 @@
 """Arithmetic with broadcasting: add, subtract, multiply, divide, power and their gradients.
 
 Every gradient of a broadcast operand is summed down to the operand's shape (:func:`sum_to_shape`).
-Python numbers are weak: they take the dtype of the tensor beside them.
+Python numbers are weak: they take the dtype of the tensor beside them. Integers and booleans that become floating, beside a
+Python float or in a quotient, are float32; two tensors have the dtype that NumPy gives the two.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ..dtypes import FLOATING, guard_width
 from ..graph import backward_of, differentiable
 from ..kernels import Kernel
 from ..tensor import ExTensor, Shape, TensorOrShape
-from ._binary import binary
+from ._binary import arithmetic, quotient
 from ._pairs import BOTH, BinaryGradients, Needs
 from .casting import cast_like
 
@@ -86,7 +87,7 @@ def add(a: Any, b: Any) -> ExTensor:
         >>> et.add(et.tensor([1.0, 2.0]), 10).tolist()
         [11.0, 12.0]
     """
-    return binary("add", kernels.add, a, b)
+    return arithmetic("add", kernels.add, a, b)
 
 
 def _spread_backward(
@@ -129,7 +130,7 @@ def subtract(a: Any, b: Any) -> ExTensor:
         >>> et.subtract(et.tensor([1.0, 2.0]), 10).tolist()
         [-9.0, -8.0]
     """
-    return binary("subtract", kernels.subtract, a, b)
+    return arithmetic("subtract", kernels.subtract, a, b)
 
 
 @backward_of(subtract, wrt=("a", "b"), keeps_shape=("a", "b"))
@@ -157,7 +158,7 @@ def multiply(a: Any, b: Any) -> ExTensor:
         >>> et.multiply(et.tensor([1.0, 2.0]), 10).tolist()
         [10.0, 20.0]
     """
-    return binary("multiply", kernels.multiply, a, b)
+    return arithmetic("multiply", kernels.multiply, a, b)
 
 
 @backward_of(multiply, wrt=("a", "b"), numbers=("a", "b"))
@@ -186,7 +187,7 @@ def divide(a: Any, b: Any) -> ExTensor:
         >>> et.divide(et.tensor([1.0, 2.0]), 4).tolist()
         [0.25, 0.5]
     """
-    return binary("divide", kernels.divide, a, b)
+    return quotient("divide", kernels.divide, a, b)
 
 
 @backward_of(divide, wrt=("a", "b"), numbers=("a", "b"))
@@ -224,7 +225,7 @@ def floor_divide(a: Any, b: Any) -> ExTensor:
         >>> et.floor_divide(et.tensor([7.0, -7.0]), 2).tolist()
         [3.0, -4.0]
     """
-    return binary("floor_divide", kernels.floor_divide, a, b)
+    return arithmetic("floor_divide", kernels.floor_divide, a, b)
 
 
 @backward_of(floor_divide, wrt=("a", "b"), keeps_shape=("a", "b"))
@@ -256,7 +257,7 @@ def modulo(a: Any, b: Any) -> ExTensor:
         >>> et.modulo(et.tensor([7.0, -7.0]), 3).tolist()
         [1.0, 2.0]
     """
-    return binary("modulo", kernels.modulo, a, b)
+    return arithmetic("modulo", kernels.modulo, a, b)
 
 
 @backward_of(modulo, wrt=("a", "b"), numbers=("a", "b"))
@@ -283,7 +284,7 @@ def power(a: Any, b: Any) -> ExTensor:
         >>> et.power(et.tensor([2.0, 3.0]), 2).tolist()
         [4.0, 9.0]
     """
-    return binary("power", kernels.power, a, b)
+    return arithmetic("power", kernels.power, a, b)
 
 
 @backward_of(power, wrt=("a", "b"), numbers=("a", "b"))
@@ -347,7 +348,7 @@ def maximum(a: Any, b: Any) -> ExTensor:
         >>> et.maximum(et.tensor([1.0, 5.0]), 3).tolist()
         [3.0, 5.0]
     """
-    return binary("maximum", kernels.maximum, a, b)
+    return arithmetic("maximum", kernels.maximum, a, b)
 
 
 @backward_of(maximum, wrt=("a", "b"), numbers=("a", "b"))
@@ -377,7 +378,7 @@ def minimum(a: Any, b: Any) -> ExTensor:
         >>> et.minimum(et.tensor([1.0, 5.0]), 3).tolist()
         [1.0, 3.0]
     """
-    return binary("minimum", kernels.minimum, a, b)
+    return arithmetic("minimum", kernels.minimum, a, b)
 
 
 @backward_of(minimum, wrt=("a", "b"), numbers=("a", "b"))

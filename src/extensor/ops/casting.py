@@ -6,7 +6,7 @@ from typing import Any, overload
 
 from .. import kernels
 from ..checks import as_floating, as_tensor, dtype_of
-from ..dtypes import FLOATING, as_dtype
+from ..dtypes import FLOATING, as_dtype, promote
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, TensorOrDtype
 
@@ -52,3 +52,12 @@ def cast_like(grad: ExTensor | None, like: Any) -> ExTensor | None:
     if grad is None or grad.dtype == dtype_of(like, grad.dtype):
         return grad
     return astype(grad, like.dtype)
+
+
+def in_one_dtype(*tensors: Any) -> tuple[Any, ...]:
+    """Tensors (or None) in the dtype that they promote to: products of mixed dtypes take the kernels of one."""
+    dtypes = {t.dtype for t in tensors if t is not None}
+    if len(dtypes) == 1:
+        return tensors
+    wanted = promote(*dtypes)
+    return tuple(None if t is None else astype(t, wanted) for t in tensors)

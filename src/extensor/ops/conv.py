@@ -15,7 +15,7 @@ from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Shape
 from ._formulas import on_tensors
 from ._spatial import as_pair, check_axes, padding_of, remembered, transposed_padding_of
-from .casting import cast_like
+from .casting import cast_like, in_one_dtype
 from .joining import pad
 from .shape import reshape
 
@@ -174,6 +174,7 @@ def conv2d(
     x, weight = as_floating("conv2d", "x", x), as_floating("conv2d", "weight", weight)
     how = _convolution("conv2d", x.shape, weight.shape, stride, padding, dilation, groups)
     bias = _checked_bias("conv2d", bias, weight.shape[0])
+    x, weight, bias = in_one_dtype(x, weight, bias)
     return kernels.conv2d(x, weight, bias, how.stride, _flat(how.padding), how.dilation, how.groups)
 
 
@@ -253,7 +254,7 @@ def conv2d_backward(
     how = _convolution("conv2d_backward", x.shape, weight.shape, stride, padding, dilation, groups)
     grad = as_grad("conv2d_backward", grad_output, (x.shape[0], weight.shape[0], *how.size))
     found = kernels.conv2d_backward(
-        grad, x, weight, how.stride, _flat(how.padding), how.dilation, how.groups, needs
+        *in_one_dtype(grad, x, weight), how.stride, _flat(how.padding), how.dilation, how.groups, needs
     )
     return _with_dtypes(found, x, weight, grad)
 
@@ -306,6 +307,7 @@ def conv1d(
     x, weight = as_floating("conv1d", "x", x), as_floating("conv1d", "weight", weight)
     how = _convolution("conv1d", x.shape, weight.shape, stride, padding, dilation, groups)
     bias = _checked_bias("conv1d", bias, weight.shape[0])
+    x, weight, bias = in_one_dtype(x, weight, bias)
     y = kernels.conv2d(_as_image(x), _as_image(weight), bias, *_in_one_row(how))
     return kernels.reshape(y, (*y.shape[:2], y.shape[3]))
 
@@ -371,7 +373,7 @@ def conv1d_backward(
     how = _convolution("conv1d_backward", x.shape, weight.shape, stride, padding, dilation, groups)
     grad = as_grad("conv1d_backward", grad_output, (x.shape[0], weight.shape[0], *how.size))
     grad_x, grad_weight, grad_bias = kernels.conv2d_backward(
-        *map(_as_image, (grad, x, weight)), *_in_one_row(how), needs
+        *map(_as_image, in_one_dtype(grad, x, weight)), *_in_one_row(how), needs
     )
     found = (
         kernels.reshape(grad_x, x.shape) if needs[0] else None,
@@ -448,6 +450,7 @@ def conv_transpose2d(
     x, weight = as_floating(function, "x", x), as_floating(function, "weight", weight)
     how = _transposed(function, x.shape, weight.shape, stride, padding, dilation, groups, output_padding)
     bias = _checked_bias(function, bias, weight.shape[1] * how.groups)
+    x, weight, bias = in_one_dtype(x, weight, bias)
     return kernels.conv_transpose2d(
         x, weight, bias, how.stride, _flat(how.padding), how.dilation, how.groups, how.output_padding
     )
@@ -514,6 +517,6 @@ def conv_transpose2d_backward(
     how = _transposed(function, x.shape, weight.shape, stride, padding, dilation, groups, output_padding)
     grad = as_grad(function, grad_output, (x.shape[0], weight.shape[1] * how.groups, *how.size))
     found = kernels.conv_transpose2d_backward(
-        grad, x, weight, how.stride, _flat(how.padding), how.dilation, how.groups, needs
+        *in_one_dtype(grad, x, weight), how.stride, _flat(how.padding), how.dilation, how.groups, needs
     )
     return _with_dtypes(found, x, weight, grad)

@@ -11,6 +11,7 @@ from .. import kernels
 from ..checks import as_bool, as_floating, as_int, as_number, as_shape, as_tensor
 from ..dtypes import FLOATING, as_dtype, bool_, float32, int64
 from ..graph import backward_of, differentiable
+from ..graph.arguments import explained
 from ..tensor import ExTensor, Shape
 
 __all__ = [
@@ -42,6 +43,7 @@ def _number(function: str, name: str, value: Any) -> int | float:
     return as_number(function, name, value)
 
 
+@explained
 def zeros(shape: Any, dtype: Any = float32) -> ExTensor:
     """A tensor of zeros.
 
@@ -53,6 +55,7 @@ def zeros(shape: Any, dtype: Any = float32) -> ExTensor:
     return allocate("zeros", kernels.zeros, as_shape("zeros", "shape", shape), as_dtype("zeros", dtype))
 
 
+@explained
 def ones(shape: Any, dtype: Any = float32) -> ExTensor:
     """A tensor of ones.
 
@@ -64,6 +67,7 @@ def ones(shape: Any, dtype: Any = float32) -> ExTensor:
     return allocate("ones", kernels.full, as_shape("ones", "shape", shape), 1, as_dtype("ones", dtype))
 
 
+@explained
 def empty(shape: Any, dtype: Any = float32) -> ExTensor:
     """A tensor whose elements are whatever the memory held.
 
@@ -75,6 +79,7 @@ def empty(shape: Any, dtype: Any = float32) -> ExTensor:
     return allocate("empty", kernels.empty, as_shape("empty", "shape", shape), as_dtype("empty", dtype))
 
 
+@explained
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> ExTensor:
     """A tensor with the same value everywhere.
 
@@ -112,6 +117,7 @@ def filled(function: str, shape: Shape, value: Any, dtype: np.dtype[Any]) -> ExT
     return allocate(function, kernels.full, shape, bool(number) if dtype == bool_ else number, dtype)
 
 
+@explained
 def zeros_like(x: ExTensor, dtype: Any = None) -> ExTensor:
     """Zeros with the shape of ``x``, and its dtype unless another is asked for.
 
@@ -123,6 +129,7 @@ def zeros_like(x: ExTensor, dtype: Any = None) -> ExTensor:
     return allocate("zeros_like", kernels.zeros, *_like("zeros_like", x, dtype))
 
 
+@explained
 def ones_like(x: ExTensor, dtype: Any = None) -> ExTensor:
     """Ones with the shape of ``x``, and its dtype unless another is asked for.
 
@@ -135,6 +142,7 @@ def ones_like(x: ExTensor, dtype: Any = None) -> ExTensor:
     return allocate("ones_like", kernels.full, shape, 1, wanted)
 
 
+@explained
 def empty_like(x: ExTensor, dtype: Any = None) -> ExTensor:
     """An uninitialised tensor with the shape of ``x``, and its dtype unless another is asked for.
 
@@ -146,6 +154,7 @@ def empty_like(x: ExTensor, dtype: Any = None) -> ExTensor:
     return allocate("empty_like", kernels.empty, *_like("empty_like", x, dtype))
 
 
+@explained
 def full_like(x: ExTensor, fill_value: Any, dtype: Any = None) -> ExTensor:
     """One value everywhere, with the shape of ``x``, and its dtype unless another is asked for.
 
@@ -163,6 +172,7 @@ def _like(function: str, x: Any, dtype: Any) -> tuple[Shape, np.dtype[Any]]:
     return x.shape, x.dtype if dtype is None else as_dtype(function, dtype)
 
 
+@explained
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> ExTensor:
     """Evenly spaced numbers from ``start`` up to, not including, ``stop``.   y_i = start + i * step
 
@@ -191,6 +201,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Ex
     return allocate("arange", kernels.arange, *numbers, wanted)
 
 
+@explained
 def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = float32) -> ExTensor:
     """``num`` evenly spaced numbers between two ends.   y_i = start + i * (stop - start) / (num - 1)
 
@@ -214,6 +225,7 @@ def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype:
     return allocate("linspace", kernels.linspace, *ends, count, endpoint, as_dtype("linspace", dtype))
 
 
+@explained
 def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = float32) -> ExTensor:
     """Ones on a diagonal, zeros elsewhere.
 

@@ -18,7 +18,7 @@ from ..errors import describe
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Shape
 from .broadcasting import broadcast_to
-from .casting import cast_like
+from .casting import cast_like, in_one_dtype
 from .complex_numbers import conj
 from .selection import where
 
@@ -144,7 +144,7 @@ def einsum(subscripts: str, *operands: ExTensor) -> ExTensor:
     tensors = _operands("einsum", operands)
     equation = _parse("einsum", subscripts, [x.shape for x in tensors])
     if len(tensors) == 2:
-        product = _as_matmul(equation, *tensors)
+        product = _as_matmul(equation, *in_one_dtype(*tensors))
         if product is not None:
             return product
     return kernels.einsum(tensors, equation.text)

@@ -13,7 +13,8 @@ from ..dtypes import FLOATING
 from ..graph import backward_of, differentiable
 from ..kernels import Kernel
 from ..tensor import ExTensor, TensorOrShape
-from ._unary import unary, unary_backward
+from ._binary import beside_float
+from ._unary import kernel_of, unary, unary_backward
 from .arithmetic import guard_eps
 
 __all__ = [
@@ -32,7 +33,7 @@ def abs(x: ExTensor) -> ExTensor:
         >>> et.abs(et.tensor([-2.0, 3.0])).tolist()
         [2.0, 3.0]
     """
-    return unary("abs", kernels.abs, x)
+    return kernel_of("abs", kernels.abs, as_tensor("abs", "x", x))
 
 
 @backward_of(abs)
@@ -65,7 +66,7 @@ def sign(x: ExTensor) -> ExTensor:
         >>> et.sign(et.tensor([-2.0, 0.0, 3.0])).tolist()
         [-1.0, 0.0, 1.0]
     """
-    return unary("sign", kernels.sign, x)
+    return kernel_of("sign", kernels.sign, as_tensor("sign", "x", x))
 
 
 @backward_of(sign, keeps_shape=("x",))
@@ -211,7 +212,7 @@ def square(x: ExTensor) -> ExTensor:
         >>> et.square(et.tensor([-2.0, 3.0])).tolist()
         [4.0, 9.0]
     """
-    return unary("square", kernels.square, x)
+    return kernel_of("square", kernels.square, as_tensor("square", "x", x))
 
 
 @backward_of(square)
@@ -289,6 +290,8 @@ def clip(x: ExTensor, min: float | None = None, max: float | None = None) -> ExT
         [0.0, 0.5, 1.0]
     """
     x = as_tensor("clip", "x", x)
+    for bound in (min, max):
+        x = beside_float("clip", "x", x, bound)
     low, high = _bounds("clip", x, min, max)
     if low is None and high is None:
         return x

@@ -8,7 +8,7 @@ from .. import kernels
 from ..checks import as_floating, as_grad, check_needs, differentiable_input
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Shape
-from .casting import cast_like
+from .casting import cast_like, in_one_dtype
 
 __all__ = ["LinearGradients", "linear", "linear_backward"]
 
@@ -62,7 +62,7 @@ def linear(x: ExTensor, weight: ExTensor, bias: ExTensor | None = None) -> ExTen
                 f"[linear] bias has shape {bias.shape} but weight {weight.shape} has {weight.shape[0]} outputs; "
                 f"bias must have shape ({weight.shape[0]},)"
             )
-    return kernels.linear(x, weight, bias)
+    return kernels.linear(*in_one_dtype(x, weight, bias))
 
 
 @backward_of(linear, wrt=("x", "weight", "bias"))
@@ -87,5 +87,5 @@ def linear_backward(
     weight = differentiable_input("linear_backward", "weight", weight)
     _check_shapes("linear_backward", x.shape, weight.shape)
     grad = as_grad("linear_backward", grad_output, (*x.shape[:-1], weight.shape[0]))
-    grad_x, grad_weight, grad_bias = kernels.linear_backward(grad, x, weight, needs)
+    grad_x, grad_weight, grad_bias = kernels.linear_backward(*in_one_dtype(grad, x, weight), needs)
     return LinearGradients(cast_like(grad_x, x), cast_like(grad_weight, weight), cast_like(grad_bias, grad))

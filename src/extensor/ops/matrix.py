@@ -15,7 +15,7 @@ from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Shape
 from ._pairs import BOTH, BinaryGradients, Needs
 from .arithmetic import multiply_backward
-from .casting import cast_like
+from .casting import cast_like, in_one_dtype
 from .complex_numbers import conj
 
 __all__ = [
@@ -67,7 +67,7 @@ def matmul(a: ExTensor, b: ExTensor) -> ExTensor:
     """
     a, b = as_tensor("matmul", "a", a), as_tensor("matmul", "b", b)
     _matmul_shape("matmul", a.shape, b.shape)
-    return kernels.matmul(a, b)
+    return kernels.matmul(*in_one_dtype(a, b))
 
 
 @backward_of(matmul, wrt=("a", "b"))
@@ -90,7 +90,7 @@ def matmul_backward(
     check_needs("matmul_backward", needs)
     a, b = _pair("matmul_backward", a, b, needs)
     grad = as_grad("matmul_backward", grad_output, _matmul_shape("matmul_backward", a.shape, b.shape))
-    grad_a, grad_b = kernels.matmul_backward(grad, a, b, needs)
+    grad_a, grad_b = kernels.matmul_backward(*in_one_dtype(grad, a, b), needs)
     return BinaryGradients(cast_like(grad_a, a), cast_like(grad_b, b))
 
 
@@ -174,7 +174,7 @@ class _Contraction:
         columns = math.prod(b.shape[i] for i in self.free_b)
         left = kernels.reshape(kernels.permute(a, (*self.free_a, *self.axes_a)), (rows, length))
         right = kernels.reshape(kernels.permute(b, (*self.axes_b, *self.free_b)), (length, columns))
-        return kernels.reshape(kernels.matmul(left, right), self.shape)
+        return kernels.reshape(kernels.matmul(*in_one_dtype(left, right)), self.shape)
 
     def backward(self, grad: ExTensor, a: ExTensor, b: ExTensor, needs: Needs) -> BinaryGradients:
         """Each gradient is a contraction of ``grad`` with the other operand, its axes put in order."""
@@ -298,7 +298,7 @@ def dot(a: ExTensor, b: ExTensor) -> ExTensor:
     if not a.ndim or not b.ndim:
         return kernels.multiply(a, b)
     contraction = _dot("dot", a.shape, b.shape)
-    return kernels.dot(a, b) if b.ndim <= 2 else contraction.forward(a, b)
+    return kernels.dot(*in_one_dtype(a, b)) if b.ndim <= 2 else contraction.forward(a, b)
 
 
 @backward_of(dot, wrt=("a", "b"))
@@ -343,7 +343,7 @@ def inner(a: ExTensor, b: ExTensor) -> ExTensor:
     if not a.ndim or not b.ndim:
         return kernels.multiply(a, b)
     contraction = _last_with("inner", a.shape, b.shape, -1)
-    return kernels.inner(a, b) if b.ndim == 1 else contraction.forward(a, b)
+    return kernels.inner(*in_one_dtype(a, b)) if b.ndim == 1 else contraction.forward(a, b)
 
 
 @backward_of(inner, wrt=("a", "b"))

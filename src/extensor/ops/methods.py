@@ -176,6 +176,15 @@ def _spread(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 def _transpose(self: ExTensor, *axes: Any) -> ExTensor:
     if not axes:
         return matrix.transpose(self)
+    if len(axes) == 2 and all(type(a) is int and -self.ndim <= a < self.ndim for a in axes):
+        first, second = (a % self.ndim for a in axes)
+        if (
+            self.ndim != 2 or first < second
+        ):  # PyTorch exchanges the two, NumPy would leave the matrix as it is
+            raise ValueError(
+                f"[transpose] takes all axes in their new order, got {axes} for shape {self.shape}; to exchange two, use "
+                f"x.swapaxes{axes}{', or x.T' if self.ndim == 2 else ''}"
+            )
     return matrix.transpose(self, axes[0] if len(axes) == 1 else axes)
 
 

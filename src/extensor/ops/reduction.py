@@ -24,6 +24,7 @@ from ..checks import (
     reduced_shape,
     shape_of,
 )
+from ..dtypes import FLOATING, float32
 from ..graph import backward_of, differentiable
 from ..kernels import Kernel
 from ..tensor import ExTensor, Shape, TensorOrShape
@@ -42,6 +43,13 @@ Axis = int | tuple[int, ...] | None
 def _reduce(function: str, kernel: Kernel, x: Any, axis: Axis, keepdims: bool, *options: Any) -> ExTensor:
     x = as_tensor(function, "x", x)
     return kernel(x, as_axes(function, axis, x.ndim), as_bool(function, "keepdims", keepdims), *options)
+
+
+def _averaged(function: str, kernel: Kernel, x: Any, axis: Axis, keepdims: bool, *options: Any) -> ExTensor:
+    """A reduction with floating results: those of integers and booleans are rounded to float32, once."""
+    x = as_tensor(function, "x", x)
+    found = _reduce(function, kernel, x, axis, keepdims, *options)
+    return found if x.dtype in FLOATING else kernels.astype(found, float32)
 
 
 def _reduce_backward(
@@ -111,7 +119,7 @@ def sum_backward(
 def mean(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """Mean over ``axis``; nan where there are no elements.   y = (1/n) sum_i x_i
 
-    The mean of integers is float64.
+    The mean of integers and of a mask is float32, rounded once.
 
     Args:
         x: any tensor.
@@ -123,7 +131,7 @@ def mean(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
         >>> et.mean(et.tensor([[1.0, 2.0], [3.0, 4.0]]), axis=1).tolist()
         [1.5, 3.5]
     """
-    return _reduce("mean", kernels.mean, x, axis, keepdims)
+    return _averaged("mean", kernels.mean, x, axis, keepdims)
 
 
 @backward_of(mean, keeps_shape=("x",))
@@ -242,7 +250,7 @@ def variance(x: ExTensor, axis: Axis = None, keepdims: bool = False, ddof: float
     Where ``n <= ddof`` the divisor is 0: the result is inf, or nan for equal elements.
 
     Args:
-        x: any tensor; the variance of integers is float64.
+        x: any tensor; the variance of integers is float32.
         axis: the axis or axes to take the variance over; None for all.
         keepdims: keep the reduced axes with length 1.
         ddof: what is subtracted from the number of elements: 0 for a population, 1 for a sample.
@@ -252,7 +260,7 @@ def variance(x: ExTensor, axis: Axis = None, keepdims: bool = False, ddof: float
         >>> et.variance(et.tensor([1.0, 2.0, 3.0]), ddof=1).item()
         1.0
     """
-    return _reduce("variance", kernels.variance, x, axis, keepdims, as_number("variance", "ddof", ddof))
+    return _averaged("variance", kernels.variance, x, axis, keepdims, as_number("variance", "ddof", ddof))
 
 
 @backward_of(variance)
@@ -282,7 +290,7 @@ def std(x: ExTensor, axis: Axis = None, keepdims: bool = False, ddof: float = 0)
     """Standard deviation over ``axis``.   y = sqrt(sum_i (x_i - mean(x))**2 / (n - ddof))
 
     Args:
-        x: any tensor; the deviation of integers is float64.
+        x: any tensor; the deviation of integers is float32.
         axis: the axis or axes to take the deviation over; None for all.
         keepdims: keep the reduced axes with length 1.
         ddof: what is subtracted from the number of elements: 0 for a population, 1 for a sample.
@@ -292,7 +300,7 @@ def std(x: ExTensor, axis: Axis = None, keepdims: bool = False, ddof: float = 0)
         >>> et.std(et.tensor([1.0, 3.0])).item()
         1.0
     """
-    return _reduce("std", kernels.std, x, axis, keepdims, as_number("std", "ddof", ddof))
+    return _averaged("std", kernels.std, x, axis, keepdims, as_number("std", "ddof", ddof))
 
 
 @backward_of(std)
@@ -386,7 +394,7 @@ def logsumexp(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTenso
     -inf where all elements are -inf or there are none; inf where one is inf.
 
     Args:
-        x: any tensor; the result of integers is float64.
+        x: any tensor; the result of integers is float32.
         axis: the axis or axes to reduce; None for all.
         keepdims: keep the reduced axes with length 1.
 
@@ -395,7 +403,7 @@ def logsumexp(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTenso
         >>> round(et.logsumexp(et.tensor([1000.0, 1000.0])).item(), 3)
         1000.693
     """
-    return _reduce("logsumexp", kernels.logsumexp, x, axis, keepdims)
+    return _averaged("logsumexp", kernels.logsumexp, x, axis, keepdims)
 
 
 @backward_of(logsumexp)

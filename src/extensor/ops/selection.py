@@ -10,7 +10,7 @@ from .. import kernels
 from ..checks import as_floating, as_tensor, check_needs, shape_of
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, TensorOrShape
-from ._binary import operand
+from ._binary import beside_float, operand
 from ._pairs import BOTH, BinaryGradients, Needs
 from .casting import cast_like
 
@@ -27,6 +27,7 @@ def where(condition: Any, a: Any, b: Any) -> ExTensor:
         [1.0, 0.0]
     """
     condition = _condition("where", condition)
+    a, b = beside_float("where", "a", a, b), beside_float("where", "b", b, a)
     a, b = operand("where", "a", a, b), operand("where", "b", b, a)
     try:
         return kernels.where(condition, a, b)

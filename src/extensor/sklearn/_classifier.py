@@ -22,8 +22,8 @@ class MLPClassifier(ClassifierMixin, Perceptron):
     """Dense layers that tell classes apart, trained on   mean cross-entropy + alpha / (2 n) sum w**2.
 
     Parameters have the names, the meaning and the defaults of scikit-learn's ``MLPClassifier``. Labels may be numbers,
-    text or truth values, one per sample. The network computes in float32 if the samples are float32, which is faster,
-    else in float64. The same ``random_state`` gives the same bits.
+    text or truth values, one per sample. The network computes in float32, whatever the samples are, unless ``dtype`` says
+    otherwise. The same ``random_state`` gives the same bits.
 
     Args:
         hidden_layer_sizes: the widths of the hidden layers.
@@ -44,6 +44,7 @@ class MLPClassifier(ClassifierMixin, Perceptron):
         n_iter_no_change: how many epochs in a row may pass without a better loss or score.
         precision: of the products while training: ``"float32"``, ``"bfloat16"``, ``"float16"`` with a loss scaler, or ``"auto"``,
             which measures. Any but the first keeps the weights in float32; predictions are made in it.
+        dtype: what the network computes in: ``"float32"``, or ``"float64"``, which is slower and seldom better.
 
     Attributes:
         classes_: the labels, sorted.

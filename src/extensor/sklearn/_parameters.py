@@ -57,6 +57,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "momentum": (lambda v: _number(v) and 0 <= v < 1, "a number from 0, below 1"),
     "early_stopping": (_truth, "True or False"),
     "validation_fraction": (lambda v: _number(v) and 0 < v < 1, "a number between 0 and 1"),
+    "dtype": (lambda v: isinstance(v, str) and v in ("float32", "float64"), "'float32' or 'float64'"),
     "n_iter_no_change": (lambda v: _whole(v) and v >= 1, "a whole number above 0"),
     "precision": (lambda v: isinstance(v, str) and v in PRECISIONS, f"one of {', '.join(PRECISIONS)}"),
 }  # fmt: skip

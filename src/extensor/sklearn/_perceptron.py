@@ -29,10 +29,7 @@ __all__ = ["FLOATS", "Perceptron"]
 
 P = TypeVar("P", bound="Perceptron")
 
-FLOATS = [
-    np.float64,
-    np.float32,
-]  # a network computes in the dtype of its samples; other numbers become float64
+FLOATS = [np.float64, np.float32]  # what samples are looked at in; the network has a dtype of its own
 ROWS_AT_ONCE = 8192  # predicted together: the hidden layers of many samples need not fit into memory at once
 
 
@@ -59,6 +56,7 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
         precision: str = "float32",
+        dtype: str = "float32",
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
@@ -77,6 +75,7 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.precision = precision
+        self.dtype = dtype
 
     # What subclasses say
 
@@ -162,7 +161,7 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
         X, y = self._checked(X, y, classes, fresh)
         weight = None
         if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, X, dtype=X.dtype)
+            weight = _check_sample_weight(sample_weight, X, dtype=np.dtype(self.dtype))
             if weight.min() < 0 or not weight.any():
                 raise ValueError(f"[{name}] sample_weight must not be negative, and not all of it zero")
         sizes = [X.shape[1], *layer_sizes(self.hidden_layer_sizes), self._width(y)]
@@ -170,8 +169,8 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
         if fresh:
             self._random_state = check_random_state(self.random_state)
             seed = int(self._random_state.randint(np.iinfo(np.int32).max))
-            mixed = self.precision != "float32"  # whose weights are float32, whatever the samples are
-            self._architecture: dict[str, Any] = {**wanted, "dtype": "float32" if mixed else X.dtype.name}
+            mixed = self.precision != "float32"  # whose weights are float32
+            self._architecture: dict[str, Any] = {**wanted, "dtype": "float32" if mixed else str(np.dtype(self.dtype))}
             self._mixed = MixedPrecision(name, self.precision)
             self._network = _network(self._architecture, seed)
             self.n_layers_, self.n_outputs_ = len(sizes), sizes[-1]
@@ -322,7 +321,8 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
     def _outputs(self, X: Any) -> np.ndarray:
         """What the network says about samples of the user."""
         check_is_fitted(self)
-        return self._forward(validate_data(self, X, dtype=FLOATS, reset=False))
+        X = validate_data(self, X, dtype=FLOATS, reset=False)
+        return self._forward(X).astype(X.dtype, copy=False)
 
     def _forward(self, X: np.ndarray) -> np.ndarray:
         X = np.ascontiguousarray(X, self._architecture["dtype"])

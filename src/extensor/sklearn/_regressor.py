@@ -26,7 +26,8 @@ class MLPRegressor(RegressorMixin, Perceptron):
 
     Args:
         hidden_layer_sizes, activation, solver, alpha, batch_size, learning_rate_init, max_iter, shuffle, random_state,
-            tol, verbose, warm_start, momentum, early_stopping, validation_fraction, n_iter_no_change, precision: as in
+            tol, verbose, warm_start, momentum, early_stopping, validation_fraction, n_iter_no_change, precision,
+            dtype: as in
             :class:`~extensor.sklearn.MLPClassifier`; the validation score is R².
 
     Attributes:
