@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import copy
 import inspect
+import itertools
+import math
 import pickle
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import extensor as et
@@ -21,6 +24,9 @@ PLACES: dict[str, tuple[Any, dict[str, str]]] = {
     "nn": (nn, habits.NN),
     "optim": (optim, habits.OPTIM),
     "module": (nn.Linear(2, 2), habits.MODULE),
+    "linalg": (et.linalg, habits.LINALG),
+    "init": (et.init, habits.INIT),
+    "random": (et.random, habits.RANDOM),
 }
 EVERY = [(place, name) for place, (_, table) in PLACES.items() for name in table]
 
@@ -39,14 +45,31 @@ def test_a_habit_is_no_attribute_and_says_what_is(place: str, name: str) -> None
 @pytest.mark.parametrize(("place", "name"), EVERY)
 def test_the_way_it_names_runs(place: str, name: str, tmp_path: Path) -> None:
     way = PLACES[place][1][name]
-    if way == habits.LEFT_OUT:
+    if way in (habits.LEFT_OUT, habits.ABSENT):
         return
+    rows, model = et.ones((4, 2)), nn.Linear(2, 2)
     words: dict[str, Any] = {
-        "et": et, "x": X, "y": X, "n": 3, "k": 1, "axis": 0, "value": 2.0, "values": 2.0, "low": 0, "high": 1,
-        "shape": (3, 3), "dtype": et.float64, "mask": X > 0, "indices": et.zeros((3, 3), et.int64), "key": 0, "start": 0,
-        "stop": 1, "rng": 0, "data": [1.0], "tensors": [X, X], "model": nn.Linear(2, 2), "labels": et.zeros(3, et.int64),
-        "predictions": X, "targets": X, "logits": X, "path": tmp_path / "w.safetensors", "state": {"w": X},
+        "rate": 2.0, "inputs": rows, "et": et, "np": np, "math": math, "itertools": itertools, "nothing": None, "x": X, "y": X, "a": X, "b": X, "c": X,
+        "v": et.ones(3), "w": et.ones(3), "n": 3, "k": 1, "p": 0.5, "q": 0.5, "axis": 0, "value": 2.0, "values": X, "low": 0,
+        "high": 1, "alpha": 1.0, "shape": (3, 3), "dtype": et.float64, "mask": X > 0, "indices": et.zeros((3, 3), et.int64), "key": 0,
+        "start": 0, "stop": 1, "first": 1.0, "last": 2.0, "num": 3, "rng": 0, "seed": 0, "data": [1.0], "tensors": [X, X],
+        "sizes": [1, 2], "model": model, "layer": nn.Linear(2, 2), "labels": et.zeros(3, et.int64), "weights": X, "variances": X,
+        "predictions": X, "targets": X, "logits": X, "signs": et.ones(3), "probabilities": X / 3, "probabilities2": X / 3,
+        "boundaries": et.arange(3.0), "coefficients": [1.0, 2.0], "sequences": et.ones((2, 3, 8)), "pad_width": 1,
+        "path": tmp_path / "w.safetensors", "state": {"w": X}, "name": "part", "function": float, "function2": lambda i, j: i + j,
+        "optimizer": optim.SGD(model.parameters(), lr=0.1), "loss": et.mean_squared_error, "loader": et.data.DataLoader(et.data.Dataset(rows, rows)),
     }  # fmt: skip
+    words |= dict.fromkeys("xyabc", et.tensor([[2.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 4.0]]))
+    if "at[mask]" in way:
+        words["values"] = et.ones(9)
+    if "retain_grad" in way:
+        words["x"] = et.ones(3).requires_grad_() * 2.0
+    if "load_state_dict" in way:
+        words["state"] = model.state_dict()
+    if "complex" in way or "imag" in way:
+        words["x"] = X + 0j
+    if "indices[:, None]" in way:
+        words["indices"] = et.zeros(3, et.int64)
     et.train.save_weights(words["path"], words["state"])
     assert way.startswith("use ")
     exec(way.removeprefix("use ").partition(": ")[0], words)
@@ -67,6 +90,54 @@ def test_some_in_full() -> None:
         AttributeError, match=r"^'Linear' object has no attribute 'to'; use model\.astype\(dtype\)"
     ):
         nn.Linear(2, 2).to("cpu")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "way"),
+    [
+        (et, "svd", "use et.linalg.svd"),
+        (et, "Linear", "use et.nn.Linear"),
+        (et, "relu_", r"use x = et.relu\(x, ...\): tensors never change"),
+        (et, "Trainer", "use et.train.Trainer"),
+        (et, "gcd", "use np.gcd: x.numpy"),
+        (et, "stft", "ExTensor has nothing like it yet"),
+        (nn, "softmax", "use et.softmax"),
+        (et.init, "xavier_uniform_", r"use layer.weight = et.init.xavier_uniform\(layer.weight.shape, ...\)"),
+        (et.linalg, "relu", "use et.relu"),
+    ],
+)
+def test_names_that_are_elsewhere(module: Any, name: str, way: str) -> None:
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}'; {way}"):
+        getattr(module, name)
+
+
+def test_every_public_name_of_numpy_is_there_or_has_a_way() -> None:
+    for name in np.__all__:
+        if not name.startswith("_") and not hasattr(et, name):
+            with pytest.raises(AttributeError, match="; "):
+                getattr(et, name)
+
+
+def test_methods_that_load_with_their_first_call() -> None:
+    x = et.tensor([[3.0, 1.0], [2.0, 4.0]])
+    assert x.median().item() == 2.5
+    assert x.tril().tolist() == [[3.0, 0.0], [2.0, 4.0]]
+    assert x.trace().item() == 7.0
+    assert x.cumprod(0).tolist() == [[3.0, 1.0], [6.0, 4.0]]
+    assert x.masked_fill(x > 2.0, 0.0).tolist() == [[0.0, 1.0], [2.0, 0.0]]
+    assert x.real.tolist() == x.tolist()
+    assert x.imag.tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert (x + 1j).imag.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
+def test_size_is_a_number_that_says_so_when_it_is_called() -> None:
+    assert isinstance(X.size, int)
+    assert (X.size, repr(X.size), f"{X.size:,}") == (9, "9", "9")
+    assert type(pickle.loads(pickle.dumps(X.size))) is int
+    with pytest.raises(
+        TypeError, match=r"\[size\] is the number of elements, 9; use x.shape, or x.shape\[1\] for one axis"
+    ):
+        X.size(1)  # type: ignore[operator]
 
 
 def test_other_names_are_missing_as_ever() -> None:

@@ -1,125 +1,80 @@
-"""What PyTorch and NumPy users type first and ExTensor calls otherwise: the AttributeError names our way.
+"""Names that PyTorch, NumPy and Keras users type first and ExTensor calls otherwise: the AttributeError names our way.
 
-Only names with an equivalent stand here; ``tests/test_habits.py`` runs every one of them.
+The tables are in :mod:`extensor._habit_names`. Where none has the name, the modules below are searched for it, then NumPy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import importlib
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
+from . import _habit_names as names
+from ._habit_names import SAME
+
+__all__ = [
+    "EXTENSOR", "INIT", "LEFT_OUT", "LINALG", "MODULE", "NN", "OPTIM", "RANDOM", "TENSOR", "in_place", "missing_from", "teach",
+]  # fmt: skip
+
 LEFT_OUT = "leave it out: everything is on the CPU"
-_SAME = ": tensors never change"
+ABSENT = "ExTensor has nothing like it yet; x.numpy() and et.asarray(array) lead to other libraries and back"
+
+# Where a name that is not at the top may be instead.
+_ELSEWHERE = (
+    "linalg",
+    "nn",
+    "optim",
+    "random",
+    "fft",
+    "train",
+    "data",
+    "init",
+    "models",
+    "testing",
+    "onnx",
+    "convert",
+)
+_MATRIX = "cholesky cross det eig eigh inv kron lstsq matrix_exp matrix_power pinv qr slogdet solve svd"
 
 
 def _use(ways: Mapping[str, str]) -> dict[str, str]:
     return {name: f"use {way}" for name, way in ways.items()}
 
 
-_RENAMED = {
-    "absolute": "abs", "amax": "max", "amin": "min", "arccos": "acos", "arcsin": "asin", "arctan": "atan", "clamp": "clip",
-    "div": "divide", "eq": "equal", "ge": "greater_equal", "gt": "greater", "le": "less_equal", "lt": "less",
-    "movedim": "moveaxis", "mul": "multiply", "ne": "not_equal", "neg": "negate", "negative": "negate", "pow": "power",
-    "remainder": "modulo", "sub": "subtract", "true_divide": "divide",
-}  # fmt: skip
-
-# Functions there that are methods too.
-_BOTH = {name: f"et.{ours}" for name, ours in _RENAMED.items()} | {
-    "bmm": "x @ y",
-    "chunk": "x.split(n)",
-    "clone": "x.copy()",
-    "index_select": "x.take(indices, axis)",
-    "masked_select": "x[mask]",
-    "mm": "x @ y",
-    "narrow": "x[start:stop]",
-    "norm": "et.linalg.norm(x)",
-    "numel": "x.size",
-    "repeat_interleave": "x.repeat(n)",
-    "t": "x.T",
-    "topk": "x.top_k(k)",
-    "unbind": "list(x)",
-}
-
-_DTYPES = {
-    "bfloat16": "bfloat16", "bool": "bool_", "double": "float64", "float": "float32", "half": "float16", "int": "int32",
-    "long": "int64",
-}  # fmt: skip
+_BOTH = {name: f"et.{ours}" for name, ours in names.RENAMED.items()} | names.BOTH
 
 TENSOR = _use(
-    _BOTH
-    | {name: f"x.astype(et.{ours})" for name, ours in _DTYPES.items()}
-    | {
-        "add_": f"x = x + y{_SAME}",
-        "contiguous": "x: any layout will do",
-        "copy_": f"x = y{_SAME}",
-        "data": "x.detach()",
-        "dim": "x.ndim",
-        "div_": f"x = x / y{_SAME}",
-        "element_size": "x.dtype.itemsize",
-        "expand": "x.broadcast_to(shape)",
-        "expand_as": "x.broadcast_to(y.shape)",
-        "fill_": f"x = et.full_like(x, value){_SAME}",
-        "mul_": f"x = x * y{_SAME}",
-        "nelement": "x.size",
-        "new_ones": "et.ones(shape, x.dtype)",
-        "new_zeros": "et.zeros(shape, x.dtype)",
-        "sub_": f"x = x - y{_SAME}",
-        "to": "x.astype(dtype): everything is on the CPU",
-        "type": "x.astype(dtype)",
-        "type_as": "x.astype(y.dtype)",
-        "view": "x.reshape(shape)",
-        "view_as": "x.reshape(y.shape)",
-        "zero_": f"x = et.zeros_like(x){_SAME}",
-    }
-) | dict.fromkeys(("cpu", "cuda"), LEFT_OUT)
+    {f"{name}_": f"x = et.{ours}{SAME}" for name, ours in names.RENAMED.items()}
+    | {f"{name}_": f"x = {way}{SAME}" for name, way in names.BOTH.items()}
+    | _BOTH
+    | {name: f"x.astype(et.{ours})" for name, ours in names.DTYPES.items()}
+    | {name: f"et.linalg.{name}" for name in _MATRIX.split()}
+    | {"index": "x[key]", "index_add": "x.at[indices].add(values)", "where": "et.where(mask, x, y)"}
+    | names.METHODS
+) | dict.fromkeys(("cpu", "cuda", "get_device", "is_cuda", "pin_memory"), LEFT_OUT)
+TENSOR = dict.fromkeys((name for name in names.ABSENT if name.islower()), ABSENT) | TENSOR
 
 EXTENSOR = _use(
     _BOTH
-    | {name: f"et.{ours}" for name, ours in _DTYPES.items() if name != ours}
-    | {
-        "FloatTensor": "et.tensor(data, et.float32)",
-        "LongTensor": "et.tensor(data, et.int64)",
-        "Tensor": "et.tensor(data): its class is et.ExTensor",
-        "array": "et.tensor(data)",
-        "as_tensor": "et.asarray(data)",
-        "cat": "et.concatenate(tensors, axis)",
-        "concat": "et.concatenate(tensors, axis)",
-        "from_numpy": "et.asarray(data)",
-        "functional": "et: functions stand at the top, as et.relu does",
-        "inference_mode": "et.no_grad()",
-        "is_tensor": "isinstance(x, et.ExTensor)",
-        "l1_loss": "et.mean_absolute_error(predictions, targets)",
-        "load": "et.train.load_weights(path)",
-        "manual_seed": "et.seed(n)",
-        "mse_loss": "et.mean_squared_error(predictions, targets)",
-        "one_hot": "et.eye(n)[labels]",
-        "rand": "et.random.uniform(rng, shape)",
-        "randint": "et.random.integers(rng, low, high, shape)",
-        "randn": "et.random.normal(rng, shape)",
-        "randperm": "et.random.permutation(rng, n)",
-        "save": "et.train.save_weights(path, state)",
-        "smooth_l1_loss": "et.smooth_l1(predictions, targets)",
-        "utils": "et.data: Dataset and DataLoader are there",
+    | {name: f"et.{ours}" for name, ours in names.DTYPES.items() if name != ours}
+    | names.FUNCTIONS
+    | names.NUMPY_CONSTANTS
+) | dict.fromkeys(("cpu", "cuda", "device", "device_put", "set_default_device"), LEFT_OUT)
+
+LINALG = _use(
+    {
+        "inv_ex": "et.linalg.inv(x)",
+        "solve_ex": "et.linalg.solve(x, y)",
+        "solve_triangular": "et.linalg.triangular_solve(x, y)",
     }
-) | dict.fromkeys(("cuda", "device"), LEFT_OUT)
-
-NN = _use({
-    "NLLLoss": "et.nn.CrossEntropyLoss(): it takes logits",
-    "functional": "et: functions stand at the top, as et.relu does",
-    "init": "et.init",
-    "utils": "et.clip_grad_norm",
-})  # fmt: skip
-
-OPTIM = _use({"lr_scheduler": "et.optim: the schedules are there, as et.optim.StepLR is"})
-
-MODULE = _use({
-    "buffers": "model.named_buffers()",
-    "children": "model.named_children()",
-    "double": "model.astype(et.float64)",
-    "float": "model.astype(et.float32)",
-    "half": "model.astype(et.float16)",
-    "to": "model.astype(dtype): everything is on the CPU",
-}) | dict.fromkeys(("cpu", "cuda"), LEFT_OUT)  # fmt: skip
+)
+NN = _use(names.LAYERS)
+OPTIM = _use(names.OPTIMIZER)
+MODULE = _use(names.MODEL) | dict.fromkeys(("cpu", "cuda"), LEFT_OUT)
+INIT = _use(names.INIT)
+RANDOM = _use(names.RANDOM)
 
 
 class _Missing:
@@ -131,7 +86,11 @@ class _Missing:
         self._name, self._way = name, way
 
     def __get__(self, instance: Any, owner: type) -> Any:
-        raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r}; {self._way}")
+        raise AttributeError(
+            f"{owner.__name__!r} object has no attribute {self._name!r}; {self._way}",
+            name=self._name,
+            obj=owner if instance is None else instance,
+        )
 
 
 def teach(owner: type, table: Mapping[str, str]) -> None:
@@ -145,11 +104,40 @@ def teach(owner: type, table: Mapping[str, str]) -> None:
     owner.__dir__ = listed  # type: ignore[assignment, method-assign]
 
 
+def in_place(methods: Iterable[str]) -> dict[str, str]:
+    """PyTorch's methods that change the tensor: ``x.relu_()`` is ``x = x.relu()`` here."""
+    return {f"{name}_": f"use x = x.{name}(...){SAME}" for name in methods}
+
+
 def missing_from(module: str, table: Mapping[str, str]) -> Callable[[str], Any]:
     """The ``__getattr__`` of a module."""
 
     def ask(name: str) -> Any:
-        way = f"; {table[name]}" if name in table else ""
-        raise AttributeError(f"module {module!r} has no attribute {name!r}{way}")
+        way = table.get(name) or (
+            ABSENT if name in names.ABSENT else "" if name.startswith("_") else _found(module, name)
+        )
+        raise AttributeError(
+            f"module {module!r} has no attribute {name!r}{'; ' if way else ''}{way}",
+            name=name,
+            obj=importlib.import_module(module),
+        )
 
     return ask
+
+
+def _found(module: str, name: str) -> str:
+    """Where else the name is: with a trailing underscore, in another module of ours, in NumPy."""
+    here = importlib.import_module(module)
+    short = name.removesuffix("_")
+    if short != name and hasattr(here, short):
+        if module == "extensor.init":
+            return f"use layer.weight = et.init.{short}(layer.weight.shape, ...){SAME}"
+        return f"use x = {module.replace('extensor', 'et')}.{short}(x, ...){SAME}"
+    if module != "extensor" and name in importlib.import_module("extensor").__all__:
+        return f"use et.{name}"
+    for other in _ELSEWHERE:
+        if name in getattr(importlib.import_module(f"extensor.{other}"), "__all__", ()):
+            return f"use et.{other}.{name}"
+    if module == "extensor" and name in dir(np):
+        return f"use np.{name}: x.numpy() leads there and et.asarray(array) back"
+    return ""

@@ -8,11 +8,14 @@ flow out of an input.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any, Literal
 
 import numpy as np
 
 from . import random
+from ._habits import INIT as _INIT
+from ._habits import missing_from as _missing_from
 from .checks import as_number, as_shape
 from .dtypes import as_dtype, float32
 from .errors import describe
@@ -308,3 +311,7 @@ def ones(shape: Any, *, dtype: Any = float32) -> ExTensor:
         [1.0, 1.0]
     """
     return creation.ones(shape, dtype)
+
+
+if not _TYPE_CHECKING:
+    __getattr__ = _missing_from(__name__, _INIT)

@@ -13,10 +13,13 @@ Numbers are drawn in float64 and rounded once: another dtype gives the same numb
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any
 
 import numpy as np
 
+from ._habits import RANDOM as _RANDOM
+from ._habits import missing_from as _missing_from
 from .checks import as_axis, as_bool, as_floating, as_int, as_number, as_shape, as_tensor
 from .dtypes import FLOATING, INTEGER, REAL_FLOATING, as_dtype, bool_, float32, float64, int64
 from .errors import describe
@@ -483,3 +486,7 @@ def multivariate_normal(
     except np.linalg.LinAlgError:
         raise ValueError(f"[{name}] covariance is not positive definite") from None
     return drawn(name, lambda: centre + source.standard_normal((*lengths, centre.size)) @ factor.T, wanted)
+
+
+if not _TYPE_CHECKING:
+    __getattr__ = _missing_from(__name__, _RANDOM)

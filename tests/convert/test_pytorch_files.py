@@ -241,3 +241,14 @@ def test_wrong_arguments() -> None:
         load_weights(3)
     with pytest.raises(FileNotFoundError, match="there is no file nowhere"):
         load_weights("nowhere.pt")
+
+
+def test_the_other_loader_says_who_reads_such_files(tmp_path: Path) -> None:
+    file = tmp_path / "model.pt"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("model/data.pkl", b"")
+    for read in (et.train.load_weights, et.train.read_header):
+        with pytest.raises(
+            ValueError, match=r"as torch.save writes it; extensor.convert.load_weights\(path\) reads that"
+        ):
+            read(file)

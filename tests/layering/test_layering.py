@@ -19,6 +19,7 @@ FLOORS = [
         "version",
         "_native",
         "_pure",
+        "_habit_names",
         "_habits",
         "_printable",
         "_spelling",

@@ -1,5 +1,8 @@
 """Data: readers for the usual files, datasets, transforms and batches."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from .._habits import missing_from as _missing_from
 from ._files import DamagedFileError
 from .arrays import read_arrays, read_npy, read_npz
 from .cifar import cifar10, read_cifar
@@ -17,3 +20,6 @@ __all__ = [
     "Transform", "Windows", "cifar10", "digits", "mnist", "read_arrays", "read_cifar", "read_csv", "read_idx",
     "read_npy", "read_npz",
 ]  # fmt: skip
+
+if not _TYPE_CHECKING:
+    __getattr__ = _missing_from(__name__, {})

@@ -3,6 +3,10 @@
 A matrix that a function cannot handle (singular, not positive definite) raises :class:`LinAlgError`, a ValueError.
 """
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from .._habits import LINALG as _LINALG
+from .._habits import missing_from as _missing_from
 from ..ops.diagonals import diagonal, diagonal_backward, trace, trace_backward
 from ..ops.matrix import (
     matmul,
@@ -41,3 +45,6 @@ __all__ = [  # noqa: F405
     "matrix_power", "matrix_power_backward", "matrix_exp", "matrix_exp_backward", "matrix_transpose",
     "matrix_transpose_backward", "diagonal", "diagonal_backward", "trace", "trace_backward",
 ]  # fmt: skip
+
+if not _TYPE_CHECKING:
+    __getattr__ = _missing_from(__name__, _LINALG)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._habits import TENSOR, teach
+from .._habits import TENSOR, in_place, teach
 from ..errors import describe
 from ..tensor import ExTensor
 from . import (
@@ -24,6 +24,7 @@ from . import (
     comparison,
     complex_numbers,
     creation,
+    diagonals,
     elementwise,
     exponential,
     indexing,
@@ -34,6 +35,7 @@ from . import (
     sorting,
     trigonometric,
 )
+from ._later import FAMILY_OF
 from .softmax import log_softmax, softmax
 
 # Types that x op y computes with; any other is left to y's own operator.
@@ -72,7 +74,8 @@ _MIRRORED: dict[ModuleType, str] = {
     exponential: "exp expm1 log log1p log2 log10 sqrt rsqrt",
     trigonometric: "sin cos tan asin acos atan sinh cosh tanh erf",
     casting: "astype",
-    complex_numbers: "conj",
+    complex_numbers: "angle conj",
+    diagonals: "diag diag_embed diagonal trace tril triu",
     creation: "copy",
     broadcasting: "broadcast_to sum_to_shape",
     matrix: "matmul dot outer inner tensordot",
@@ -83,6 +86,29 @@ _MIRRORED: dict[ModuleType, str] = {
     indexing: "take take_along_axis",
     activation: "relu leaky_relu prelu sigmoid gelu silu mish elu selu softplus relu6 hard_sigmoid hard_swish hard_tanh",
 }
+
+
+# The same for functions that load when they are first used.
+_MIRRORED_LATER = (
+    "acosh asinh atan2 atanh copysign digamma erfc erfinv heaviside hypot i0 i1 lgamma logaddexp nextafter polygamma sinc cummax "
+    "cummin cumprod diff logcumsumexp bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor "
+    "allclose bincount histogram isclose isin nonzero searchsorted unique_all unique_counts unique_inverse unique_values median "
+    "quantile gather masked_fill scatter scatter_add unstack"
+)
+
+
+def _later(name: str) -> Callable[..., Any]:
+    """A method that loads its function with the first call, and gives way to it."""
+
+    def method(self: ExTensor, *args: Any, **kwargs: Any) -> Any:
+        function = getattr(importlib.import_module(f"extensor.ops.{FAMILY_OF[name]}"), name)
+        setattr(ExTensor, name, function)
+        return function(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__qualname__ = f"ExTensor.{name}"
+    method.__doc__ = f":func:`extensor.{name}` of this tensor."
+    return method
 
 
 def _operator(name: str, function: Callable[..., Any], reflected: bool = False) -> Callable[[Any, Any], Any]:
@@ -188,6 +214,11 @@ def _transpose(self: ExTensor, *axes: Any) -> ExTensor:
     return matrix.transpose(self, axes[0] if len(axes) == 1 else axes)
 
 
+def _imaginary(self: ExTensor) -> ExTensor:
+    """The imaginary parts; zeros for a real tensor."""
+    return complex_numbers.imag(self) if self.dtype.kind == "c" else creation.zeros_like(self)
+
+
 def _matrix_transpose(self: ExTensor) -> ExTensor:
     """A matrix, or a stack of them, with rows and columns exchanged."""
     if self.ndim < 2:
@@ -230,6 +261,8 @@ def _attach() -> None:
         "reshape": _spread("reshape", shape.reshape),
         "permute": _spread("permute", shape.permute),
         "transpose": _named("transpose", _transpose, matrix.transpose),
+        "real": property(complex_numbers.real, doc="The real parts; a real tensor itself."),
+        "imag": property(_imaginary),
         "T": property(matrix.transpose, doc="The tensor with its axes in reverse order."),
         "mT": property(_matrix_transpose),
         "at": property(
@@ -238,7 +271,10 @@ def _attach() -> None:
     }
     for name, value in special.items():
         setattr(ExTensor, name, value)
-    teach(ExTensor, TENSOR)
+    for name in _MIRRORED_LATER.split():
+        setattr(ExTensor, name, _later(name))
+    methods = [*" ".join(_MIRRORED.values()).split(), *_MIRRORED_LATER.split(), "reshape", "transpose"]
+    teach(ExTensor, in_place(methods) | TENSOR)
 
 
 _attach()

@@ -1,5 +1,8 @@
 """Training: the loop, checkpoints that survive anything, logs and metrics."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from .._habits import missing_from as _missing_from
 from .callbacks import Callback, EarlyStopping
 from .checkpoint import Checkpoints, latest_whole, load_checkpoint, save_checkpoint
 from .lock import FolderInUseError
@@ -14,3 +17,6 @@ __all__ = [
     "History", "Log", "Metric", "Perplexity", "TensorInfo", "Trainer", "latest_whole", "load_checkpoint", "load_weights",
     "read_header", "read_log", "save_checkpoint", "save_weights",
 ]  # fmt: skip
+
+if not _TYPE_CHECKING:
+    __getattr__ = _missing_from(__name__, {})

@@ -250,6 +250,10 @@ def _read_head(function: str, file: BinaryIO) -> tuple[Header, bytes]:
         raise damaged(f"it has {size} bytes")
     length = int.from_bytes(prefix, "little")
     if length > min(size - 8, MAX_HEADER):
+        if prefix.startswith(b"PK\x03\x04"):
+            raise damaged(
+                "it is a zip, as torch.save writes it; extensor.convert.load_weights(path) reads that without executing it"
+            )
         raise damaged(f"its header would have {length} bytes, of {size} in all and {MAX_HEADER} allowed")
     text = file.read(length)
     try:
