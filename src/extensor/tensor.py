@@ -80,7 +80,7 @@ class ExTensor(TensorBase):
     # What it is
 
     @property
-    def size(self) -> Count:
+    def size(self) -> int:
         """The number of elements."""
         return Count(_elements(self))
 
@@ -236,8 +236,21 @@ class ExTensor(TensorBase):
             raise ValueError("[deepcopy] only a leaf can be copied deeply; use x.detach()")
         return type(self)(self._array.copy(), self.requires_grad)
 
-    def __reduce__(self) -> Any:
-        raise TypeError("[pickle] tensors are not pickled; save them as safetensors, or pickle x.numpy()")
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """For processes of one program (multiprocessing, joblib): protocol 5 hands the elements over without a copy.
+
+        Files are another matter: whoever loads a pickle runs what is in it, so ours are safetensors.
+        """
+        if not self.is_leaf:
+            raise ValueError(
+                "[pickle] this tensor was computed from others, which cannot go with it; use x.detach()"
+            )
+        array = self._array if self._array.flags.c_contiguous else self._array.copy("C")
+        return _unpickled, (type(self), array, self._requires_grad)
+
+    @classmethod
+    def _unpickled(cls, array: np.ndarray, requires_grad: bool) -> Self:
+        return cls(array, requires_grad)
 
     # For people
 
@@ -496,6 +509,11 @@ class ExTensor(TensorBase):
         def hard_tanh(self, min_val: float = -1.0, max_val: float = 1.0) -> ExTensor: ...
         def softmax(self, axis: int = -1) -> ExTensor: ...
         def log_softmax(self, axis: int = -1) -> ExTensor: ...
+
+
+def _unpickled(kind: type[ExTensor], array: np.ndarray, requires_grad: bool) -> ExTensor:
+    """What a pickled tensor becomes again; where it came beside its pickle, its memory is that of the message."""
+    return kind._unpickled(array, requires_grad)
 
 
 def needs_grad(value: Any) -> bool:

@@ -37,8 +37,15 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def _by_name(self: Any) -> str:
+    """Pickled and copied as any function: by its name."""
+    return str(self.__qualname__)
+
+
 class Op(OpBase):
     """A differentiable function. Behaves as the plain function it wraps, and records the call."""
+
+    __reduce__ = _by_name
 
     def __init__(self, fn: Callable[..., Any], numbers: tuple[str, ...] = ()) -> None:
         self.is_custom = not fn.__module__.startswith("extensor.")
@@ -119,6 +126,8 @@ class Backward(OpBase):
     by their references (``@formula`` in kernels.dispatch).
     """
 
+    __reduce__ = _by_name
+
     def __init__(
         self,
         fn: Callable[..., Any],
@@ -181,6 +190,8 @@ class Backward(OpBase):
 
 class Undifferentiated(OpBase):
     """A function without a gradient."""
+
+    __reduce__ = _by_name
 
     def __init__(self, fn: Callable[..., Any], numbers: tuple[str, ...] = ()) -> None:
         _dress(self, fn, numbers)

@@ -55,6 +55,10 @@ class Parameter(ExTensor):
         self._left = None
         return self
 
+    @classmethod
+    def _unpickled(cls, array: np.ndarray, requires_grad: bool) -> Self:
+        return cls.around(array, requires_grad)
+
     def __init__(self, data: Any, requires_grad: bool = True) -> None:
         pass  # made whole in __new__: the fields of a tensor are set once
 

@@ -170,7 +170,10 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
             self._random_state = check_random_state(self.random_state)
             seed = int(self._random_state.randint(np.iinfo(np.int32).max))
             mixed = self.precision != "float32"  # whose weights are float32
-            self._architecture: dict[str, Any] = {**wanted, "dtype": "float32" if mixed else str(np.dtype(self.dtype))}
+            self._architecture: dict[str, Any] = {
+                **wanted,
+                "dtype": "float32" if mixed else str(np.dtype(self.dtype)),
+            }
             self._mixed = MixedPrecision(name, self.precision)
             self._network = _network(self._architecture, seed)
             self.n_layers_, self.n_outputs_ = len(sizes), sizes[-1]
