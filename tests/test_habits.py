@@ -25,6 +25,7 @@ PLACES: dict[str, tuple[Any, dict[str, str]]] = {
     "optim": (optim, habits.OPTIM),
     "module": (nn.Linear(2, 2), habits.MODULE),
     "linalg": (et.linalg, habits.LINALG),
+    "data": (et.data, habits.DATA),
     "init": (et.init, habits.INIT),
     "random": (et.random, habits.RANDOM),
 }
@@ -49,7 +50,7 @@ def test_the_way_it_names_runs(place: str, name: str, tmp_path: Path) -> None:
         return
     rows, model = et.ones((4, 2)), nn.Linear(2, 2)
     words: dict[str, Any] = {
-        "rate": 2.0, "inputs": rows, "et": et, "np": np, "math": math, "itertools": itertools, "nothing": None, "x": X, "y": X, "a": X, "b": X, "c": X,
+        "rate": 2.0, "inputs": rows, "dataset": et.data.Dataset(rows, rows), "iterable": [1.0, 2.0], "et": et, "np": np, "math": math, "itertools": itertools, "nothing": None, "x": X, "y": X, "a": X, "b": X, "c": X,
         "v": et.ones(3), "w": et.ones(3), "n": 3, "k": 1, "p": 0.5, "q": 0.5, "axis": 0, "value": 2.0, "values": X, "low": 0,
         "high": 1, "alpha": 1.0, "shape": (3, 3), "dtype": et.float64, "mask": X > 0, "indices": et.zeros((3, 3), et.int64), "key": 0,
         "start": 0, "stop": 1, "first": 1.0, "last": 2.0, "num": 3, "rng": 0, "seed": 0, "data": [1.0], "tensors": [X, X],
@@ -60,6 +61,8 @@ def test_the_way_it_names_runs(place: str, name: str, tmp_path: Path) -> None:
         "optimizer": optim.SGD(model.parameters(), lr=0.1), "loss": et.mean_squared_error, "loader": et.data.DataLoader(et.data.Dataset(rows, rows)),
     }  # fmt: skip
     words |= dict.fromkeys("xyabc", et.tensor([[2.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 4.0]]))
+    if "Dataset(inputs" in way:
+        words["targets"] = rows
     if "at[mask]" in way:
         words["values"] = et.ones(9)
     if "retain_grad" in way:

@@ -8,6 +8,7 @@ from __future__ import annotations
 __all__ = [
     "ABSENT",
     "BOTH",
+    "DATA",
     "DTYPES",
     "FUNCTIONS",
     "INIT",
@@ -462,6 +463,7 @@ MODEL = {
     "load": "model.load_state_dict(et.train.load_weights(path)[0])",
     "load_weights": "model.load_state_dict(et.train.load_weights(path)[0])",
     "num_parameters": "sum(p.size for p in model.parameters())",
+    "predict": "et.train.Trainer(model, optimizer, loss).predict(loader)",
     "register_module": "setattr(model, name, layer)",
     "register_parameter": "setattr(model, name, et.nn.Parameter(data))",
     "save": "et.train.save_weights(path, model.state_dict())",
@@ -483,6 +485,21 @@ OPTIMIZER = {
     "MultiplicativeLR": "et.optim.LambdaLR",
     "lr_scheduler": "et.optim: the schedules are there, as et.optim.StepLR is",
     "swa_utils": "et.optim.EMA(model)",
+}
+
+DATA = {
+    "BatchSampler": "et.data.DataLoader(dataset, batch_size=4)",
+    "IterableDataset": "et.data.DataLoader(iterable, batch_size=4): any iterable will do",
+    "RandomSampler": "et.data.DataLoader(dataset, shuffle=True)",
+    "SequentialSampler": "et.data.DataLoader(dataset)",
+    "StackDataset": "et.data.Dataset(inputs, targets)",
+    "Subset": "et.data.DataLoader(dataset, sampler=[0, 1])",
+    "SubsetRandomSampler": "et.data.DataLoader(dataset, sampler=[0, 1])",
+    "TensorDataset": "et.data.Dataset(inputs, targets)",
+    "WeightedRandomSampler": "et.data.WeightedSampler([1.0, 2.0])",
+    "default_collate": "et.data.collate([1.0, 2.0])",
+    "random_split": "dataset.split(0.5, rng)",
+    "train_test_split": "dataset.split(0.5, rng)",
 }
 
 INIT = {

@@ -15,7 +15,7 @@ from . import _habit_names as names
 from ._habit_names import SAME
 
 __all__ = [
-    "EXTENSOR", "INIT", "LEFT_OUT", "LINALG", "MODULE", "NN", "OPTIM", "RANDOM", "TENSOR", "in_place", "missing_from", "teach",
+    "DATA", "EXTENSOR", "INIT", "LEFT_OUT", "LINALG", "MODULE", "NN", "OPTIM", "RANDOM", "TENSOR", "in_place", "missing_from", "teach",
 ]  # fmt: skip
 
 LEFT_OUT = "leave it out: everything is on the CPU"
@@ -73,6 +73,7 @@ LINALG = _use(
 NN = _use(names.LAYERS)
 OPTIM = _use(names.OPTIMIZER)
 MODULE = _use(names.MODEL) | dict.fromkeys(("cpu", "cuda"), LEFT_OUT)
+DATA = _use(names.DATA)
 INIT = _use(names.INIT)
 RANDOM = _use(names.RANDOM)
 

@@ -313,8 +313,10 @@ def test_bad_fits(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=r"^\[(fit|Trainer)\] "):
             trainer().fit(loader, **options)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"^\[Trainer\] train must be a DataLoader"):
-        trainer().fit([1, 2], epochs=1)  # type: ignore[arg-type]
+    with pytest.raises(
+        TypeError, match=r"^\[Trainer\] needs a DataLoader, a Dataset or an iterable of batches"
+    ):
+        trainer().fit(3, epochs=1)
     with pytest.raises(ValueError, match="display must be"):
         subject = trainer()
         subject.display = "loud"  # type: ignore[assignment]

@@ -122,9 +122,7 @@ class PlainDisplay(Display):
     ) -> None:
         if time.monotonic() - self._last >= self.every:
             self._last = time.monotonic()
-            self.message(
-                f"step {step}/{self._total}  {summary(values())}  {samples_per_second:.0f} samples/s"
-            )
+            self.message(f"{_of(step, self._total)}  {summary(values())}  {samples_per_second:.0f} samples/s")
 
     def on_record(self, record: dict[str, Any]) -> None:
         self._last = time.monotonic()
@@ -134,10 +132,15 @@ class PlainDisplay(Display):
         print(printable(text), file=self._stream, flush=True)
 
 
+def _of(step: int, total: int) -> str:
+    """The step, of how many if that is known."""
+    return f"step {step}/{total}" if total else f"step {step}"
+
+
 def _where(record: dict[str, Any], epochs: int | None, total: int) -> str:
     if record["kind"] == "epoch":
         return f"epoch {record['epoch']}" + (f"/{epochs}" if epochs else "")
-    return f"step {record['step']}/{total}"
+    return _of(record["step"], total)
 
 
 def _pace(record: dict[str, Any]) -> str:
@@ -179,20 +182,18 @@ class LiveDisplay(Display):
     def start(self, total_steps: int, step: int, epochs: int | None) -> None:
         self._epochs, self._total = epochs, total_steps
         self._task = self._progress.add_task(
-            "training", total=total_steps, completed=step, metrics="", speed=""
+            "training", total=total_steps or None, completed=step, metrics="", speed=""
         )
         self._progress.start()
 
     def on_step(
         self, step: int, epoch: int, values: Callable[[], dict[str, Any]], samples_per_second: float
     ) -> None:
-        if time.monotonic() - self._last < self.every and step < self._total:
+        if time.monotonic() - self._last < self.every and (not self._total or step < self._total):
             return
         self._last = time.monotonic()
         where = (
-            f"epoch {min(epoch + 1, self._epochs)}/{self._epochs}"
-            if self._epochs
-            else f"step {step}/{self._total}"
+            f"epoch {min(epoch + 1, self._epochs)}/{self._epochs}" if self._epochs else _of(step, self._total)
         )
         self._progress.update(
             self._task,

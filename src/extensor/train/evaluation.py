@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..data import DataLoader
+import numpy as np
+
+from ..data import DataLoader, Dataset
 from ..graph import no_grad
-from .batches import inputs_and_targets
+from ..tensor import ExTensor
+from .batches import TARGETS, as_loader, inputs_and_targets, outputs_of
 from .metric_totals import MetricTotals
 from .trainer_base import TrainerBase
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "predict"]
 
 
 def evaluate(trainer: TrainerBase, batches: Iterable[Any]) -> dict[str, Any]:
@@ -31,6 +34,32 @@ def evaluate(trainer: TrainerBase, batches: Iterable[Any]) -> dict[str, Any]:
     return totals.values()
 
 
+def predict(trainer: TrainerBase, batches: Any) -> ExTensor:
+    """The outputs of the model for all samples, in their order."""
+    if isinstance(batches, (ExTensor, np.ndarray)):
+        batches = Dataset(batches)
+    if isinstance(batches, Dataset):
+        batches = DataLoader(batches, 256)
+    modes = [(module, module.training) for module in trainer.model.modules()]
+    trainer.model.eval()
+    try:
+        with no_grad(), trainer.mixed_precision.block():
+            found = [outputs_of(trainer.model, _inputs(batch)).numpy() for batch in as_loader(batches)]
+    finally:
+        for module, mode in modes:
+            module.training = mode
+    if not found:
+        raise ValueError("[predict] there are no batches")
+    return ExTensor(np.concatenate(found))
+
+
+def _inputs(batch: Any) -> Any:
+    """The inputs of a batch that may come without targets."""
+    if isinstance(batch, Mapping):
+        return {key: value for key, value in batch.items() if key not in TARGETS}
+    return inputs_and_targets(batch)[0] if isinstance(batch, (tuple, list)) and len(batch) > 1 else batch
+
+
 def _per_batch(trainer: TrainerBase, batches: Iterable[Any]) -> Iterable[dict[str, Any]]:
     """The sums of each batch, in order; the ranks take turns with them."""
     rank, size = (0, 1) if trainer.world is None else (trainer.world.rank, trainer.world.size)
@@ -41,7 +70,7 @@ def _per_batch(trainer: TrainerBase, batches: Iterable[Any]) -> Iterable[dict[st
     ):
         if number % size == rank:
             inputs, targets = inputs_and_targets(batch)
-            outputs = trainer.model(inputs)
+            outputs = outputs_of(trainer.model, inputs)
             own.add(outputs, targets, trainer.loss(outputs, targets).item())
             found.append([number, own.take()])
     every: list[Any] = [found] if trainer.world is None else trainer.world.gather(found)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..data import DataLoader
 from ..optim import clip_grad_norm, clip_grad_value
-from .batches import groups
+from .batches import groups, outputs_of
 from .random_state import get_random_state, set_random_state
 from .running_statistics import RunningStatistics
 from .trainer_base import TrainerBase
@@ -33,7 +33,7 @@ def accumulate_gradients(
     samples = sum(len(targets) for _, targets in batches)
     total = 0.0
     for inputs, targets in batches:
-        outputs = trainer.model(inputs)
+        outputs = outputs_of(trainer.model, inputs)
         loss = trainer.loss(outputs, targets)
         value = loss.item()
         if not math.isfinite(value):
@@ -46,7 +46,7 @@ def accumulate_gradients(
         trainer.mixed_precision.scaled(loss if len(batches) == 1 else loss * share).backward()
         total += value * share
         trainer.progress.totals.add(outputs, targets, value)
-        trainer.progress.count_samples(len(inputs))
+        trainer.progress.count_samples(len(targets))
     return total
 
 
@@ -87,7 +87,7 @@ def choose_precision(trainer: TrainerBase, train: DataLoader) -> None:
     def step() -> None:
         trainer.optimizer.zero_grad()
         for inputs, targets in batches:
-            trainer.loss(trainer.model(inputs), targets).backward()
+            trainer.loss(outputs_of(trainer.model, inputs), targets).backward()
 
     try:
         trainer.mixed_precision.choose(step)

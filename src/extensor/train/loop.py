@@ -68,8 +68,11 @@ class TrainingLoop:
             trainer.divided = DividedOptimizer(trainer.optimizer, self._sharded)
 
     @property
-    def total_steps(self) -> int:
-        return self.length.steps(len(self.train), self.trainer.accumulate)
+    def total_steps(self) -> int | None:
+        """How many steps the run has; None where the data has no length."""
+        if self.length.by_epochs and self.train.length is None:
+            return None
+        return self.length.steps(self.train.length or 0, self.trainer.accumulate)
 
     def run(self, interrupts: Interrupts) -> None:
         """Step after step until the length is reached, a callback stops the run, or it is interrupted."""
@@ -85,7 +88,9 @@ class TrainingLoop:
                     self._agree(interrupts)
                     if self._is_over(interrupts):
                         break
-                if self.train.position == len(self.train) and not self._asked_to_stop(interrupts):
+                if self.train.at_end and not self._asked_to_stop(interrupts):
+                    if not self.train.position:
+                        raise ValueError("[fit] there are no batches: the iterable is empty")
                     self._end_epoch()
                     self._agree(interrupts)
             self._end(interrupts)
@@ -266,7 +271,8 @@ class TrainingLoop:
     def write_beginning(self, resumed: bool) -> None:
         """The record that opens the run, or its continuation."""
         record = {"kind": "resume" if resumed else "begin", **self.progress.position, "at": time_of_day()}
-        record["total_steps"] = self.progress.began_at[0] + self.total_steps
+        if self.total_steps is not None:
+            record["total_steps"] = self.progress.began_at[0] + self.total_steps
         record |= {} if resumed else {**self.trainer.made_with, "precision": self.trainer.precision}
         if self.trainer.mixed_precision.reason is not None:
             record["precision_reason"] = self.trainer.mixed_precision.reason

@@ -15,7 +15,7 @@ from ..distributed.tree import shards_of
 from ..dtypes import float32, float64
 from ..nn import Parameter
 from ..tensor import ExTensor
-from .batches import inputs_and_targets
+from .batches import inputs_and_targets, outputs_of
 from .gradients import not_finite
 from .metric_totals import MetricTotals
 from .shard_random import ShardRandom
@@ -120,7 +120,7 @@ class ShardedGradients:
                 continue
             inputs, targets = inputs_and_targets(batch.parts[shard])
             statistics.restore()
-            outputs = trainer.model(inputs)
+            outputs = outputs_of(trainer.model, inputs)
             loss = trainer.loss(outputs, targets)
             value = loss.item()
             if not math.isfinite(value):

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ..checks import as_int
-from ..data import DataLoader
 from ..distributed import World
+from ..tensor import ExTensor
 from .agreement import check_alike
+from .batches import as_loader
 from .display import display_for
-from .evaluation import evaluate
+from .evaluation import evaluate, predict
 from .gradients import choose_precision
 from .history import History
 from .interrupts import noticing_interrupts
@@ -20,7 +21,7 @@ from .lock import locked
 from .loop import Length, TrainingLoop
 from .run_folder import RunFolder
 from .run_state import load_run_state, other_build
-from .trainer_base import TrainerBase, at_least, of_type
+from .trainer_base import TrainerBase, at_least
 
 __all__ = ["History", "Trainer"]
 
@@ -84,7 +85,7 @@ class Trainer(TrainerBase):
 
     def fit(
         self,
-        train: DataLoader,
+        train: Any,
         *,
         epochs: int | None = None,
         steps: int | None = None,
@@ -98,7 +99,9 @@ class Trainer(TrainerBase):
         step end, writes a checkpoint and returns.
 
         Args:
-            train: the batches.
+            train: the batches: a :class:`~extensor.data.DataLoader`, a :class:`~extensor.data.Dataset` (in batches of 32, shuffled), or
+                any iterable of batches, of another library's loader too. A batch is ``(inputs, targets)``; ``(a, b, targets)``, for a
+                model that is called as ``model(a, b)``; or a dict with ``"targets"``, the others being arguments by name.
             epochs: how many times to go through the data; or give ``steps``.
             steps: how many optimiser steps to make.
             validation: batches to validate on, usually another loader.
@@ -112,7 +115,7 @@ class Trainer(TrainerBase):
             FolderInUseError: another run is writing to the folder.
             FileExistsError: the folder holds a run and ``resume`` is False.
         """
-        of_type("train", train, DataLoader)
+        train = as_loader(train)
         if (epochs is None) == (steps is None):
             raise ValueError("[fit] needs either epochs or steps")
         length = Length(
@@ -152,26 +155,48 @@ class Trainer(TrainerBase):
                 loop.history.records += world.broadcast(folder.earlier_records())
             loop.write_beginning(resumed=found is not None)
             stack.callback(display.stop)
-            display.start(loop.total_steps, self.step - self.progress.began_at[0], epochs)
+            display.start(loop.total_steps or 0, self.step - self.progress.began_at[0], epochs)
             for text in messages:
                 display.message(text)
             loop.run(stack.enter_context(noticing_interrupts()))
         return loop.history
 
-    def _changes(self, state: dict[str, Any], total_steps: int) -> list[str]:
+    def _changes(self, state: dict[str, Any], total_steps: int | None) -> list[str]:
         """What is not as it was when the run was left, a sentence each; a longer run gets its schedule planned anew."""
         messages = []
         elsewhere = other_build(state)
         if elsewhere is not None:
             messages.append(f"Resuming: {elsewhere}. The run goes on, but its last bits may differ.")
         planned = self.progress.planned_steps
-        if planned is not None and planned != total_steps and self.replay_schedule():
+        if (
+            planned is not None
+            and total_steps is not None
+            and planned != total_steps
+            and self.replay_schedule()
+        ):
             rate = self.optimizer.param_groups[0]["lr"]
             messages.append(
                 f"Resuming: planned for {planned} steps, now for {total_steps}; the schedule is planned anew, "
                 f"the learning rate goes on at {rate:.3g}."
             )
         return messages
+
+    def predict(self, batches: Any) -> ExTensor:
+        """The outputs of the model for all samples, in evaluation mode and without recording.
+
+        Args:
+            batches: inputs alone (a tensor or an array, taken in batches), a :class:`~extensor.data.Dataset`, or batches as
+                :meth:`fit` takes them, of which the targets are left out.
+
+        Example:
+            >>> import extensor as et
+            >>> from extensor import data, nn, optim, train
+            >>> model = nn.Sequential(nn.Flatten(), nn.Linear(64, 10, rng=0))
+            >>> trainer = train.Trainer(model, optim.SGD(model.parameters(), lr=0.1), et.cross_entropy)
+            >>> trainer.predict(data.digits()).shape
+            (1797, 10)
+        """
+        return predict(self, batches)
 
     def evaluate(self, batches: Iterable[Any]) -> dict[str, Any]:
         """The mean loss and the metrics over some batches, in evaluation mode and without recording.
