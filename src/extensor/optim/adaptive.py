@@ -30,6 +30,7 @@ class NAdam(Optimizer):
         self, params: Any, lr: float = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
         weight_decay: float = 0.0, momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False,
         *, maximize: bool = False,
+        stochastic_rounding: int | None = None,
     ) -> None:  # fmt: skip
         options = {
             "lr": lr,
@@ -39,7 +40,7 @@ class NAdam(Optimizer):
             "momentum_decay": momentum_decay,
         }
         flags = {"maximize": maximize, "decoupled_weight_decay": decoupled_weight_decay}
-        super().__init__(params, options | flags)
+        super().__init__(params, options | flags, stochastic_rounding)
 
 
 class RAdam(Optimizer):
@@ -61,10 +62,11 @@ class RAdam(Optimizer):
     def __init__(
         self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
         weight_decay: float = 0.0, decoupled_weight_decay: bool = False, *, maximize: bool = False,
+        stochastic_rounding: int | None = None,
     ) -> None:  # fmt: skip
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         flags = {"maximize": maximize, "decoupled_weight_decay": decoupled_weight_decay}
-        super().__init__(params, options | flags)
+        super().__init__(params, options | flags, stochastic_rounding)
 
 
 class Adadelta(Optimizer):
@@ -86,9 +88,12 @@ class Adadelta(Optimizer):
     def __init__(
         self, params: Any, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0,
         *, maximize: bool = False,
+        stochastic_rounding: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__(
-            params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
+            params,
+            {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize},
+            stochastic_rounding,
         )
 
 
@@ -111,9 +116,10 @@ class Adafactor(Optimizer):
     def __init__(
         self, params: Any, lr: float = 1e-2, beta2_decay: float = -0.8, eps: tuple[float | None, float] = (None, 1e-3),
         d: float = 1.0, weight_decay: float = 0.0, *, maximize: bool = False,
+        stochastic_rounding: int | None = None,
     ) -> None:  # fmt: skip
         options = {"lr": lr, "beta2_decay": beta2_decay, "eps": eps, "d": d, "weight_decay": weight_decay}
-        super().__init__(params, options | {"maximize": maximize})
+        super().__init__(params, options | {"maximize": maximize}, stochastic_rounding)
 
 
 class Muon(Optimizer):

@@ -15,6 +15,7 @@ from ..nn.parameter import Parameter
 from ..tensor import ExTensor, tensor
 from ._rules import Rule, State, checked, not_negative
 from ._single import check_state
+from .stochastic_rounding import StochasticRounding
 
 try:
     from .._native import update_group
@@ -31,6 +32,9 @@ class Optimizer:
         params: the parameters, or a list of dicts, each a group: ``{"params": [...], "lr": 0.1}``. What a group does not
             say comes from the optimiser's own options.
         defaults: the options of the rule.
+        stochastic_rounding: a seed. bfloat16 parameters are rounded up or down by chance after each step, each with the
+            probability of its distance: the mean is exact, and steps that are too small to be seen are made now and then
+            instead of never. So bfloat16 parameters need no float32 copies. Others are rounded as ever.
 
     Attributes:
         param_groups: a list of dicts with the parameters and options of each group; schedules change ``"lr"`` there.
@@ -55,8 +59,9 @@ class Optimizer:
         tuple[frozenset[str], frozenset[str]]
     ]  # what a state must have, and what it may have
 
-    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+    def __init__(self, params: Any, defaults: dict[str, Any], stochastic_rounding: int | None = None) -> None:
         name = type(self).__name__
+        self.rounding = None if stochastic_rounding is None else StochasticRounding(name, stochastic_rounding)
         self.defaults = checked(name, defaults)
         self.state: dict[Parameter, State] = {}
         self.param_groups: list[dict[str, Any]] = []
@@ -149,7 +154,7 @@ class Optimizer:
         self, params: list[Parameter], lr: float, initial_lr: Any = None, **options: Any
     ) -> bool:
         """The same step as :meth:`_step_group` in one native call; False where it is not of the usual form."""
-        if update_group is None or scopes.profile is not None:
+        if update_group is None or scopes.profile is not None or self.rounding is not None:
             return False
         call = self._native_call(not_negative(type(self).__name__, "lr", lr), **options)
         return call is not None and call[1] is not None and update_group(params, self.state, *call)
@@ -172,8 +177,11 @@ class Optimizer:
         rate = not_negative(type(self).__name__, "lr", lr)
         grads: Any = [p._grad for p in moving]  # what adds up in float32 is not rounded on the way
         states = list(map(self.state.get, moving))
+        values = list(moving) if self.rounding is None else self.rounding.widened(moving)
         with no_grad():
-            new, after = type(self)._rule(list(moving), grads, states, lr=rate, **options)
+            new, after = type(self)._rule(values, grads, states, lr=rate, **options)
+        if self.rounding is not None:
+            new = self.rounding.rounded(new, moving)
         for p, value in zip(moving, new):
             p.assign(value)
         self.state.update(zip(moving, after))
@@ -189,8 +197,10 @@ class Optimizer:
     def state_dict(self) -> dict[str, Any]:
         """What the optimiser remembers and its options, as plain dicts; parameters are numbered in order."""
         numbers = {id(p): i for i, p in enumerate(self._params())}
+        rounding = {} if self.rounding is None else {"rounding": self.rounding.state_dict()}
         return {
             "optimizer": self._kind(),
+            **rounding,
             "state": {numbers[id(p)]: dict(state) for p, state in self.state.items()},
             "param_groups": [
                 {**group, "params": [numbers[id(p)] for p in group["params"]]} for group in self.param_groups
@@ -228,6 +238,8 @@ class Optimizer:
             if "initial_lr" in saved:
                 found["initial_lr"] = not_negative(name, "initial_lr", saved["initial_lr"])
             options.append(found)
+        if self.rounding is not None and "rounding" in state_dict:
+            self.rounding.load_state_dict(name, state_dict["rounding"])
         _tell_new_rates(name, self.param_groups, options)
         self.state = states
         for own, found in zip(self.param_groups, options):

@@ -38,9 +38,10 @@ class SGD(Optimizer):
     def __init__(
         self, params: Any, lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0.0,
         weight_decay: float = 0.0, nesterov: bool = False, *, maximize: bool = False,
+        stochastic_rounding: int | None = None,
     ) -> None:  # fmt: skip
         options = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
-        super().__init__(params, options | {"nesterov": nesterov, "maximize": maximize})
+        super().__init__(params, options | {"nesterov": nesterov, "maximize": maximize}, stochastic_rounding)
 
 
 class Adam(Optimizer):
@@ -69,10 +70,11 @@ class Adam(Optimizer):
     def __init__(
         self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
         weight_decay: float = 0.0, amsgrad: bool = False, *, maximize: bool = False, decoupled_weight_decay: bool = False,
+        stochastic_rounding: int | None = None,
     ) -> None:  # fmt: skip
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad}
         flags = {"maximize": maximize, "decoupled_weight_decay": decoupled_weight_decay}
-        super().__init__(params, options | flags)
+        super().__init__(params, options | flags, stochastic_rounding)
 
 
 class AdamW(Adam):
@@ -91,9 +93,18 @@ class AdamW(Adam):
     def __init__(
         self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
         weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False,
+        stochastic_rounding: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__(
-            params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, decoupled_weight_decay=True
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            maximize=maximize,
+            decoupled_weight_decay=True,
+            stochastic_rounding=stochastic_rounding,
         )
 
 
@@ -116,9 +127,10 @@ class RMSprop(Optimizer):
     def __init__(
         self, params: Any, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0.0,
         momentum: float = 0.0, centered: bool = False, *, maximize: bool = False,
+        stochastic_rounding: int | None = None,
     ) -> None:  # fmt: skip
         options = {"lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum}
-        super().__init__(params, options | {"centered": centered, "maximize": maximize})
+        super().__init__(params, options | {"centered": centered, "maximize": maximize}, stochastic_rounding)
 
 
 class Adagrad(Optimizer):
@@ -140,6 +152,7 @@ class Adagrad(Optimizer):
     def __init__(
         self, params: Any, lr: float = 1e-2, lr_decay: float = 0.0, weight_decay: float = 0.0,
         initial_accumulator_value: float = 0.0, eps: float = 1e-10, *, maximize: bool = False,
+        stochastic_rounding: int | None = None,
     ) -> None:  # fmt: skip
         options = {
             "lr": lr,
@@ -148,7 +161,9 @@ class Adagrad(Optimizer):
             "eps": eps,
             "maximize": maximize,
         }
-        super().__init__(params, options | {"initial_accumulator_value": initial_accumulator_value})
+        super().__init__(
+            params, options | {"initial_accumulator_value": initial_accumulator_value}, stochastic_rounding
+        )
 
 
 class Lion(Optimizer):
@@ -170,9 +185,12 @@ class Lion(Optimizer):
     def __init__(
         self, params: Any, lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99), weight_decay: float = 0.0,
         *, maximize: bool = False,
+        stochastic_rounding: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__(
-            params, {"lr": lr, "betas": betas, "weight_decay": weight_decay, "maximize": maximize}
+            params,
+            {"lr": lr, "betas": betas, "weight_decay": weight_decay, "maximize": maximize},
+            stochastic_rounding,
         )
 
 
@@ -195,6 +213,7 @@ class LAMB(Optimizer):
     def __init__(
         self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-6,
         weight_decay: float = 1e-2, *, maximize: bool = False,
+        stochastic_rounding: int | None = None,
     ) -> None:  # fmt: skip
         options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        super().__init__(params, options)
+        super().__init__(params, options, stochastic_rounding)

@@ -26,7 +26,9 @@ _ELEMENTWISE = (
 
 def can_divide(optimizer: optim.Optimizer) -> bool:
     """Whether a slice of a parameter moves as it would within the whole."""
-    return type(optimizer) in _ELEMENTWISE
+    return (
+        type(optimizer) in _ELEMENTWISE and optimizer.rounding is None
+    )  # whose chances belong to whole parameters
 
 
 class DividedOptimizer:

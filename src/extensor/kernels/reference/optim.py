@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...dtypes import HALF, float32
+from ...dtypes import HALF, bfloat16, float32
 from ..dispatch import kernel
 
 __all__ = [
     "adagrad_step", "adam_step", "clip_grad_norm", "clip_grad_value", "ema_step", "lamb_step", "lion_step",
-    "rmsprop_step", "sgd_step", "unscale_gradients",
+    "rmsprop_step", "round_stochastically", "sgd_step", "unscale_gradients",
 ]  # fmt: skip
 
 
@@ -184,3 +184,14 @@ def unscale_gradients(grads, scale):
     """Each gradient / scale, half precision in float32; and whether every element is finite."""
     unscaled = [_wide(g) / _wide(g).dtype.type(scale) for g in grads]
     return [np.asarray(g) for g in unscaled], all(bool(np.isfinite(g).all()) for g in unscaled)
+
+
+@kernel(exact=True)
+def round_stochastically(x, seed, step, place):
+    """float32 as one of the two nearest bfloat16 numbers: the farther one with the probability of the nearer one's distance."""
+    # bfloat16 is the upper half of float32: a random lower half added to it carries as often as the lower half is large.
+    chance = np.random.Generator(np.random.Philox(key=[seed, 0], counter=[0, 0, place, step]))
+    bits = np.asarray(x, order="C").view(np.uint32)
+    added = bits + chance.integers(0, 1 << 16, x.shape, np.uint16)
+    raised = (added >> 16).astype(np.uint16).view(bfloat16)
+    return np.where(np.isfinite(x), raised, x.astype(bfloat16))
