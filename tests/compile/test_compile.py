@@ -288,6 +288,53 @@ def test_results_that_are_differentiated_outside_keep_their_history() -> None:
         assert layer.weight.grad.tolist() == [[1.0, 1.0]]
 
 
+FACTOR = 2.0
+
+
+def test_numbers_that_change_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    free = 3.0
+
+    class Settings:
+        power = 1.0
+
+        def __init__(self) -> None:
+            self.offset = 0.5
+
+    settings = Settings()
+
+    def helper(x: et.ExTensor) -> et.ExTensor:
+        return x * FACTOR
+
+    @et.compile
+    def run(x: et.ExTensor) -> et.ExTensor:
+        return helper(x) * free + settings.offset
+
+    x = et.ones(1)
+    assert [run(x).item() for _ in range(3)] == [6.5] * 3
+    free = 4.0
+    assert [run(x).item() for _ in range(3)] == [8.5] * 3
+    settings.offset = 1.0
+    assert [run(x).item() for _ in range(3)] == [9.0] * 3
+    monkeypatch.setitem(globals(), "FACTOR", 1.0)
+    assert [run(x).item() for _ in range(3)] == [5.0] * 3
+    assert len(run.programs) == 4
+
+
+def test_a_loss_with_a_changing_weight_is_noticed() -> None:
+    class Loss:
+        def __init__(self) -> None:
+            self.beta = 1.0
+
+        def __call__(self, x: et.ExTensor) -> et.ExTensor:
+            return (x * self.beta).sum()
+
+    loss = Loss()
+    run = et.compile(lambda loss, x: loss(x))
+    assert [run(loss, et.ones(2)).item() for _ in range(2)] == [2.0, 2.0]
+    loss.beta = 2.0
+    assert [run(loss, et.ones(2)).item() for _ in range(2)] == [4.0, 4.0]
+
+
 def test_check_finds_a_number_that_changed() -> None:
     scale = [1.0]
     run = et.compile(lambda x: (x * scale[0]).exp(), check=3)

@@ -23,6 +23,7 @@ struct Program {
   std::vector<Instruction>* steps;
   std::vector<Effect>* effects;
   std::vector<Body>* bodies;
+  std::vector<Watched>* watched;
   PyObject *constants, *is_valid, *save, *restore;
   int value_count;
   bool records;
@@ -116,6 +117,7 @@ void read_description(Program* self, PyObject* d) {
   self->is_valid = item(d, 10);
   self->save = item(d, 11);
   self->restore = item(d, 12);
+  self->watched = new std::vector<Watched>(read_all<Watched>(item(d, 13), [](PyObject* t) { return Watched{item(t, 0), item(t, 1), item(t, 2)}; }));
   int count = int(self->inputs->size()) + int(PyTuple_Size(self->constants));
   for (const Instruction& step : *self->steps) count += int(step.results.size());
   self->value_count = count;
@@ -198,6 +200,8 @@ class Run {
       return false;
     for (const Body& body : *program_->bodies)
       if (!has_body(body.op, body.fn, body.code, body.defaults, body.keyword_defaults)) return false;
+    for (const Watched& watch : *program_->watched)
+      if (!is_as_it_was(watch)) return false;
     const Tree& tree = *program_->arguments;
     for (int part = 0; part < 2; ++part) {
       const int found = match(tree.children[size_t(part)], part == 0 ? args : kwargs, tensors_);
@@ -276,6 +280,20 @@ class Run {
   PyObject* made_result() { return made(*program_->result); }
 
  private:
+  static bool is_as_it_was(const Watched& watch) {
+    PyObject* found = watch.key == Py_None ? PyCell_Get(watch.holder) : Py_XNewRef(PyDict_GetItemWithError(watch.holder, watch.key));
+    if (found == nullptr) {
+      if (PyErr_Occurred()) throw PythonError();
+      return false;
+    }
+    const Ref value = owned(found);
+    if (value.get() == watch.value) return true;
+    if (Py_TYPE(value.get()) != Py_TYPE(watch.value)) return false;
+    const int same = PyObject_RichCompareBool(value, watch.value, Py_EQ);
+    if (same < 0) throw PythonError();
+    return same == 1;
+  }
+
   static long long now() {
     timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -458,6 +476,7 @@ void program_dealloc(PyObject* object) {
   delete self->steps;
   delete self->effects;
   delete self->bodies;
+  delete self->watched;
   Py_CLEAR(self->description);
   type->tp_free(object);
   Py_DECREF(type);

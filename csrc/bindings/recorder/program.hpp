@@ -67,4 +67,9 @@ struct Body {
   PyObject *fn, *code, *defaults, *keyword_defaults;
 };
 
+// A Python value that the recording holds as a constant: in a dict, or in a cell, whose key is None.
+struct Watched {
+  PyObject *holder, *key, *value;
+};
+
 }  // namespace extensor::recorder

@@ -77,7 +77,7 @@ class Compiled:
         if recording.failure is not None:
             self._run_eagerly_from_now_on(recording.failure, args, kwargs)
         else:
-            program = Program(recording, args, kwargs, result)
+            program = Program(self.fn, recording, args, kwargs, result)
             with self._lock:
                 self.programs = [program, *self.programs[: _MOST_PROGRAMS - 1]]
         return fill(result, lambda t: _given_back(t, own_args, own_kwargs, args, kwargs))

@@ -9,7 +9,8 @@ The native side runs it from a description in plain tuples, with values numbered
      ((kind, native, reference, expected, arguments, results, releases, commits), ...),
      ((kind, owner, name, value), ...),                        # effects; value -1 is None
      result,                                                   # a tree
-     ops, mode, whether it records, is_valid, save, restore)
+     ops, mode, whether it records, is_valid, save, restore,
+     ((holder, key, value), ...))                              # Python values that must be what they were
 
 :class:`Runner` is the definition of a run; csrc/bindings/recorder/program.cpp takes the same steps, and a test holds the two
 to the same results.
@@ -27,6 +28,7 @@ from ..tensor import ExTensor
 from .recording import Place, Recording, Step
 from .runner import Runner
 from .trees import Kind, Tree, tree_of
+from .watching import watches_of
 
 try:
     from .._native import Program as _Native
@@ -50,9 +52,15 @@ class Program:
     """
 
     def __init__(
-        self, recording: Recording, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+        self,
+        fn: Callable[..., Any],
+        recording: Recording,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        result: Any,
     ) -> None:
         self.recording = recording
+        self.watches = watches_of(fn, (*args, *kwargs.values()))
         self.arguments_given = (args, kwargs)
         self.result = result
         self.shapes = tuple(tensor.shape for tensor in recording.arguments)
@@ -192,6 +200,7 @@ class Program:
             self.is_valid,
             (lambda: [g.bit_generator.state for g in generators]) if generators else None,
             (lambda states: _restore(generators, states)) if generators else None,
+            self.watches,
         )
 
     def _arguments_tree(self) -> Tree:

@@ -178,15 +178,16 @@ class Recording(Recorder):
             return  # a constant of the recording
         if known is not None and known.kind == "constant":
             return
-        reason = "the value of a tensor was read"
+        self.refuse("the value of a tensor was read")
+
+    def refuse(self, reason: str) -> None:
         if self.tolerant:
             self.fail(reason)
             return
         place = caller()
         where = f" at {place[0]}:{place[1]} in {place[2]}" if place else ""
         raise CompileError(
-            f"[compile] {reason}{where}: it is not known while the function is recorded, and would be the same in every "
-            "later call. Return the tensor and read it outside, compute with extensor.where, or compile with fallback=True"
+            f"[compile] {reason}{where}: it would be the same in every later call. Return the tensor and read it outside, compute with extensor.where, or compile with fallback=True"
         )
 
     def add_module(self, start: int) -> None:
@@ -289,13 +290,19 @@ class Recording(Recorder):
             made = self._add_leaf(leaf, leaf)
             made.grad_is_open = True
 
-    def note_attribute(self, owner: Any, name: str) -> None:
+    def note_attribute(self, owner: Any, name: str, value: Any) -> None:
         key = (id(owner), name)
         if self.failure is not None or key in self.attributes:
             return
-        self.attributes[key] = (owner, name)
-        self.modules[id(owner)] = owner
         before = vars(owner).get(name)
+        self.modules[id(owner)] = owner
+        if not isinstance(value, ExTensor) and not isinstance(before, ExTensor):
+            if (
+                self.tolerant and value is not before
+            ):  # otherwise the caller knows: it happens only while recording
+                self.fail(f"{type(owner).__name__}.{name} is set in the function")
+            return
+        self.attributes[key] = (owner, name)
         if not isinstance(before, ExTensor):
             return
         place = self._find(before._data)

@@ -26,7 +26,7 @@ class Runner:
     def __init__(self, description: tuple[Any, ...]) -> None:
         (
             self.arguments, self.inputs, self.conditions, self.constants, self.steps, self.effects, self.result, ops,
-            self.mode, self.records, self.is_valid, self.save, self.restore,
+            self.mode, self.records, self.is_valid, self.save, self.restore, self.watches,
         ) = description  # fmt: skip
         self.bodies = [(op, op.fn, getattr(op.fn, "__code__", None)) for op in ops]
         self.runs = 0
@@ -73,7 +73,7 @@ class Runner:
             raise _Differs
         for tree, given in zip(self.arguments[5], (args, kwargs)):
             self._match(tree, given, tensors)
-        if not self.is_valid():
+        if not self.is_valid() or not all(_is_as_it_was(*watch) for watch in self.watches):
             raise _Differs
         for owner, present in self.conditions:
             if (_owner(owner, tensors)._grad is not None) != present:
@@ -173,6 +173,11 @@ class Runner:
         if kind == Kind.LIST:
             return parts
         return what(*parts) if hasattr(what, "_fields") else what(parts)
+
+
+def _is_as_it_was(holder: Any, key: Any, value: Any) -> bool:
+    now = holder.cell_contents if key is None else holder.get(key, _NOTHING)
+    return now is value or (type(now) is type(value) and now == value)
 
 
 def _owner(owner: Any, tensors: list[ExTensor]) -> Any:

@@ -47,8 +47,12 @@ class Recorder:
         """The gradient or the value of a leaf is about to be replaced."""
         raise NotImplementedError
 
-    def note_attribute(self, owner: Any, name: str) -> None:
-        """An attribute that holds a tensor is about to be replaced."""
+    def note_attribute(self, owner: Any, name: str, value: Any) -> None:
+        """An attribute of a module is about to be replaced by ``value``."""
+        raise NotImplementedError
+
+    def refuse(self, reason: str) -> None:
+        """What happens here cannot be repeated."""
         raise NotImplementedError
 
 

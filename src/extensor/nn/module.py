@@ -84,10 +84,9 @@ class Module:
             self._set_value(name, before, value)
             return
         bump_structure()
-        if isinstance(value, ExTensor) or isinstance(before, ExTensor):
-            recorder = current_recorder()
-            if recorder is not None:
-                recorder.note_attribute(self, name)
+        recorder = current_recorder()
+        if recorder is not None:
+            recorder.note_attribute(self, name, value)
         if name in self._buffer_names:
             note_replaced(self, name)
             value = _as_buffer(type(self).__name__, name, value)

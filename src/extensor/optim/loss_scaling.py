@@ -136,6 +136,8 @@ class LossScaler:
         """The factor as it is now."""
         return self._scale
 
+    settings_to_watch = ("_scale",)  # a compiled function that scales by it is recorded again when it changes
+
     def scale(self, loss: ExTensor) -> ExTensor:
         """The loss times the factor, for ``backward()``."""
         return scale_loss(loss, self._scale)
