@@ -255,6 +255,25 @@ def test_reading_a_value_is_an_error_that_names_the_line(read: Callable[[Any], A
         et.compile(step)(et.ones(1))
 
 
+def test_reading_a_buffer_is_an_error() -> None:
+    class Counting(nn.Module):
+        def __init__(self) -> None:
+            self.register_buffer("seen", et.tensor(0))
+
+        def forward(self, x: et.ExTensor) -> et.ExTensor:
+            self.seen = et.tensor(self.seen.item() + len(x))
+            return x * 2.0
+
+    with pytest.raises(et.CompileError, match=r"a module's tensor was read at .*test_compile\.py:\d+"):
+        et.compile(Counting())(et.ones(3))
+    counting = Counting()
+    run = et.compile(counting, fallback=True)
+    with pytest.warns(UserWarning, match="runs without compile"):
+        run(et.ones(3))
+    run(et.ones(3))
+    assert counting.seen.item() == 6
+
+
 def test_fallback_runs_the_function_once_as_written_and_says_so() -> None:
     calls = []
     w = nn.Parameter([1.0])

@@ -34,6 +34,7 @@ class TrainOptions:
     seed: int | None = None
     shards: int | None = None
     fold: tuple[int, int] | None = None
+    compile: bool | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
     def completed_by(self, other: TrainOptions) -> TrainOptions:

@@ -94,7 +94,14 @@ def run_training(
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", UserWarning)
         trainer = make_trainer(
-            setup, folder, options.recipe or "lenet", total, tensorboard, world, options.shards
+            setup,
+            folder,
+            options.recipe or "lenet",
+            total,
+            tensorboard,
+            world,
+            options.shards,
+            options.compile is not False,
         )
     for warning in told:
         say(str(warning.message), err=True)

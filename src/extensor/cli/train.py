@@ -176,6 +176,12 @@ Ctrl-C ends a run with a checkpoint and the exit code 130; a second one ends it 
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="A TOML file with options; the command line wins.",
 )
+@click.option(
+    "--compile/--no-compile",
+    "compiles",
+    default=None,
+    help="Record the passes once and repeat them natively; the weights are the same.  [default: compile]",
+)
 @click.option("--show-config", is_flag=True, help="Print what would run, and do not run it.")
 @click.option("--tensorboard", is_flag=True, help="Write TensorBoard's event files too.")
 @click.option(
@@ -185,7 +191,7 @@ def command(
     recipe: str | None, data: Path | None, target: str | None, ignore: tuple[str, ...], task: str | None, out: Path | None,
     validation: Path | None, test: Path | None, folds: int | None, epochs: int | None, steps: int | None,
     seed: int | None, threads: int | None, processes: int | None, shards: int | None, restarts: int, resume: bool,
-    assignments: tuple[str, ...], config_file: Path | None, show_config: bool, tensorboard: bool, verify: bool,
+    assignments: tuple[str, ...], config_file: Path | None, compiles: bool | None, show_config: bool, tensorboard: bool, verify: bool,
     **settings: Any,
 ) -> None:  # fmt: skip
     """See the help above."""
@@ -210,7 +216,7 @@ def command(
         given = {name: value for name, value in settings.items() if value is not None}
         options = TrainOptions(
             recipe, data, target, ignore or None, task, validation, test, out, epochs, steps, seed, shards,
-            settings=given | parse_assignments(assignments),
+            settings=given | parse_assignments(assignments), compile=compiles,
         )  # fmt: skip
         if config_file is not None:
             options = options.completed_by(read_toml(config_file))

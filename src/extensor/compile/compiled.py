@@ -33,11 +33,14 @@ class Compiled:
         programs: one for each kind of call that was recorded: shapes, dtypes, structure and options of the arguments, modes.
     """
 
-    def __init__(self, fn: Callable[..., Any], check: int, fallback: bool) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], check: int = 0, fallback: bool = False, warns: bool = True
+    ) -> None:
         functools.update_wrapper(self, fn, updated=())
         self.fn = fn
         self.check = check
         self.fallback = fallback
+        self.warns = warns
         self.programs: list[Program] = []
         self.recordings = 0
         self.eager_calls = 0
@@ -65,7 +68,7 @@ class Compiled:
             args, kwargs = _with_tensors((args, kwargs))
             return self(*args, **kwargs)
         kind = _kind_of(args, kwargs) if self._eager_kinds else None
-        if kind is not None and kind in self._eager_kinds:
+        if (kind is not None and kind in self._eager_kinds) or self._seldom_repeats():
             self.eager_calls += 1
             return self.fn(*args, **kwargs)
         given, own_args, own_kwargs = _own_arguments(args, kwargs)
@@ -82,10 +85,16 @@ class Compiled:
                 self.programs = [program, *self.programs[: _MOST_PROGRAMS - 1]]
         return fill(result, lambda t: _given_back(t, own_args, own_kwargs, args, kwargs))
 
+    def _seldom_repeats(self) -> bool:
+        """Whether recordings are wasted: so many were made, and most of them were never repeated."""
+        if self.recordings < _MOST_PROGRAMS or self.recordings % _MOST_PROGRAMS:
+            return False
+        return sum(program.times()[1] for program in self.programs) < len(self.programs)
+
     def _run_eagerly_from_now_on(self, failure: tuple[str, Any], args: Any, kwargs: Any) -> None:
         reason, place = failure
         where = f" ({place[0]}:{place[1]})" if place else ""
-        if self.fallback and reason not in self._reasons:
+        if self.fallback and self.warns and reason not in self._reasons:
             warnings.warn(
                 f"[compile] {self._name} runs without compile: {reason}{where}", UserWarning, stacklevel=4
             )

@@ -129,6 +129,9 @@ class Recording(Recorder):
         self._places: dict[int, tuple[weakref.ref[Any], Place]] = {}
         self._grads: dict[int, Leaf] = {}
         self._stray: list[Any] = []
+        self._reads: list[tuple[ExTensor, tuple[str, int, str] | None]] = []
+        self._replaced: list[ExTensor] = []  # attributes as they were
+        self._casts: dict[tuple[Place, Any], Place] = {}
         self._held: list[Any] = []
         for number, tensor in enumerate(arguments):
             if tensor._requires_grad:
@@ -175,16 +178,18 @@ class Recording(Recorder):
             return
         known = self._find(tensor._data)
         if known is None and id(tensor) not in self.leaves and id(tensor._data) not in self._grads:
-            return  # a constant of the recording
+            self._reads.append((tensor, caller()))  # a constant of the recording, unless a module holds it
+            return
         if known is not None and known.kind == "constant":
+            self._reads.append((tensor, caller()))
             return
         self.refuse("the value of a tensor was read")
 
-    def refuse(self, reason: str) -> None:
+    def refuse(self, reason: str, place: tuple[str, int, str] | None = None) -> None:
         if self.tolerant:
             self.fail(reason)
             return
-        place = caller()
+        place = place or caller()
         where = f" at {place[0]}:{place[1]} in {place[2]}" if place else ""
         raise CompileError(
             f"[compile] {reason}{where}: it would be the same in every later call. Return the tensor and read it outside, compute with extensor.where, or compile with fallback=True"
@@ -305,6 +310,7 @@ class Recording(Recorder):
         self.attributes[key] = (owner, name)
         if not isinstance(before, ExTensor):
             return
+        self._replaced.append(before)
         place = self._find(before._data)
         if place is None:
             self._known(before._data, self._input("attribute", owner, name, before, -1))
@@ -414,6 +420,7 @@ class Recording(Recorder):
             del self.steps[steps:]
             del self.constants[constants:]
             self.results = results
+            self._casts = {key: place for key, place in self._casts.items() if place.position < results}
             if self.values is not None:
                 del self.values[values:]
             for key, (_, place) in list(self._places.items()):
@@ -424,6 +431,14 @@ class Recording(Recorder):
 
     def _add_kernel(self, kernel: Any, given: list[Any], made: Any) -> None:
         arguments = [self._argument(value) for value in given]
+        if (
+            kernel.name == "astype" and arguments[0].kind == "input"
+        ):  # a parameter under autocast: once, not once per use
+            key = (arguments[0], given[1])
+            if key in self._casts:
+                self._known(made, self._casts[key])
+                return
+            self._casts[key] = Place("result", self.results)
         if isinstance(made, np.ndarray):
             self._step("kernel", kernel.name, kernel.native, kernel.by_reference, arguments, [made])
         elif isinstance(made, (tuple, list)) and any(isinstance(m, np.ndarray) for m in made):
@@ -495,6 +510,11 @@ class Recording(Recorder):
     def finish(self, result: Any) -> None:
         """Look at what the run has left behind."""
         self._check_stray()
+        held = {id(value) for module in self.modules.values() for value in vars(module).values()}
+        held |= set(map(id, self._replaced))
+        for tensor, place in self._reads:
+            if self.failure is None and id(tensor) in held:
+                self.refuse("the value of a module's tensor was read", place)
         for leaf in self.leaves.values():
             grad = leaf.tensor._grad
             if grad is not None and grad is not leaf.grad and grad._node is not None:

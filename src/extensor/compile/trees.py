@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import IntEnum
+from types import MethodType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,7 +30,20 @@ class Kind(IntEnum):
     DICT = 5  # `what` are its keys
 
 
-_VALUES = (bool, int, float, complex, str, bytes, type(None), np.dtype, np.generic, slice, type(...))
+_VALUES = (
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    type(None),
+    np.dtype,
+    np.generic,
+    slice,
+    type(...),
+    MethodType,
+)
 
 
 def is_value(thing: Any) -> bool:

@@ -83,7 +83,8 @@ class Module:
         if isinstance(before, Parameter) and not isinstance(value, Parameter):
             self._set_value(name, before, value)
             return
-        bump_structure()
+        if type(value) is not ExTensor or type(before) is not ExTensor:
+            bump_structure()
         recorder = current_recorder()
         if recorder is not None:
             recorder.note_attribute(self, name, value)

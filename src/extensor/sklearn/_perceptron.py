@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .. import nn, optim
+from ..compile import Compiled
 from ..graph import no_grad
 from ..models import MLP
 from ..ops.elementwise import square
@@ -281,24 +282,21 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
         None for a loss that overflowed in float16, and was skipped.
         """
 
-        def forward() -> ExTensor:
+        shares = None if share is None else ExTensor(share / share.dtype.type(amount))
+
+        def learn() -> ExTensor:
             self._optimizer.zero_grad()
-            outputs = self._network(x)
-            if share is None:
-                return self._loss(outputs, targets, "mean")
-            return sum_of(self._loss(outputs, targets, "none") * ExTensor(share / share.dtype.type(amount)))
+            return self._learn(self._network, self._loss, x, targets, shares, self._mixed.scale)
 
         if self._mixed.name == "auto":
-            self._mixed.choose(lambda: forward().backward())
+            self._mixed.choose(learn)
             if self.verbose:
                 print(self._mixed.reason)
         with self._mixed.block():
-            loss = forward()
-        value = loss.item()
+            value = learn().item()
         if not math.isfinite(value) and self._mixed.refuse(self._optimizer):
             self._mixed.update()
             return None
-        self._mixed.scaled(loss).backward()
         decay = self.alpha / amount
         decayed = self._optimizer.param_groups[0]
         decayed["weight_decay"] = decay
@@ -310,6 +308,14 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
             self._optimizer.step()
         self._mixed.update()
         return value + penalty
+
+    @property
+    def _learn(self) -> Compiled:
+        """The passes over a batch, recorded once for each shape."""
+        found = vars(self).get("_compiled")
+        if found is None:
+            found = self._compiled = Compiled(_learn, fallback=True, warns=False)
+        return found
 
     def _validate(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> float:
         score = self._score(self._forward(X), y, weight)
@@ -343,6 +349,7 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
+        state.pop("_compiled", None)  # a recording belongs to this process
         if "_network" in state:
             tensors: dict[str, ExTensor] = {}
             trees = {"network": self._network.state_dict(), "optimizer": self._optimizer.state_dict()}
@@ -361,6 +368,19 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
             self._network.load_state_dict(found["network"])
             self._optimizer = self._new_optimizer()
             self._optimizer.load_state_dict(found["optimizer"])
+
+
+def _learn(
+    network: Any, loss: Any, x: ExTensor, targets: ExTensor, shares: ExTensor | None, scale: float | None
+) -> ExTensor:
+    """Leave the gradients of the mean loss, times ``scale``, in the parameters; returns that loss."""
+    outputs = network(x)
+    if shares is None:
+        value = loss(outputs, targets, "mean")
+    else:
+        value = sum_of(loss(outputs, targets, "none") * shares)
+    (value if scale is None else optim.scale_loss(value, scale)).backward()
+    return value
 
 
 def _network(architecture: dict[str, Any], seed: int) -> MLP:

@@ -70,8 +70,8 @@ def _per_batch(trainer: TrainerBase, batches: Iterable[Any]) -> Iterable[dict[st
     ):
         if number % size == rank:
             inputs, targets = inputs_and_targets(batch)
-            outputs = outputs_of(trainer.model, inputs)
-            own.add(outputs, targets, trainer.loss(outputs, targets).item())
+            outputs, loss = trainer.passes.judge(trainer.model, trainer.loss, inputs, targets)
+            own.add(outputs, targets, loss.item())
             found.append([number, own.take()])
     every: list[Any] = [found] if trainer.world is None else trainer.world.gather(found)
     return [state for _, state in sorted((row for rows in every for row in rows), key=lambda row: row[0])]

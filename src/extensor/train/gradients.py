@@ -33,8 +33,9 @@ def accumulate_gradients(
     samples = sum(len(targets) for _, targets in batches)
     total = 0.0
     for inputs, targets in batches:
-        outputs = outputs_of(trainer.model, inputs)
-        loss = trainer.loss(outputs, targets)
+        share = len(targets) / samples
+        weight, scale = None if len(batches) == 1 else share, trainer.mixed_precision.scale
+        outputs, loss = trainer.passes.learn(trainer.model, trainer.loss, inputs, targets, weight, scale)
         value = loss.item()
         if not math.isfinite(value):
             statistics.restore()
@@ -42,8 +43,6 @@ def accumulate_gradients(
             if trainer.mixed_precision.refuse(trainer.optimizer):
                 return math.nan
             raise not_finite(trainer, value)
-        share = len(targets) / samples
-        trainer.mixed_precision.scaled(loss if len(batches) == 1 else loss * share).backward()
         total += value * share
         trainer.progress.totals.add(outputs, targets, value)
         trainer.progress.count_samples(len(targets))

@@ -28,6 +28,7 @@ def make_trainer(
     tensorboard: bool = False,
     world: World | None = None,
     shards: int | None = None,
+    compile: bool = True,
 ) -> Trainer:
     """The trainer of a run in its folder; it logs often enough for a picture."""
     settings = setup.hyperparameters
@@ -40,6 +41,7 @@ def make_trainer(
         metrics=setup.metrics,
         clip_norm=settings.clip_norm or None,
         precision=settings.precision,
+        compile=compile,
         validate_every=setup.validate_every,
         callbacks=[stopping] if settings.patience else [],
         folder=folder,

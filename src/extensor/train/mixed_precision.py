@@ -70,6 +70,11 @@ class MixedPrecision:
         """A block in which to compute a step: parameters are cast once in it."""
         return autocast("float32" if self.name == "auto" else self.name)
 
+    @property
+    def scale(self) -> float | None:
+        """The factor of the loss, if there is one."""
+        return None if self.scaler is None else self.scaler.get_scale()
+
     def scaled(self, loss: ExTensor) -> ExTensor:
         """The loss to walk back from."""
         return loss if self.scaler is None else self.scaler.scale(loss)
@@ -97,7 +102,7 @@ class MixedPrecision:
 
     # The choice
 
-    def choose(self, step: Callable[[], None]) -> None:
+    def choose(self, step: Callable[[], Any]) -> None:
         """Measure ``step`` in float32 and in bfloat16 and take the faster one."""
         times: dict[str, list[float]] = {"float32": [], "bfloat16": []}
         for _ in range(_ROUNDS):

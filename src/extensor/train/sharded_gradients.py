@@ -15,7 +15,7 @@ from ..distributed.tree import shards_of
 from ..dtypes import float32, float64
 from ..nn import Parameter
 from ..tensor import ExTensor
-from .batches import inputs_and_targets, outputs_of
+from .batches import inputs_and_targets
 from .gradients import not_finite
 from .metric_totals import MetricTotals
 from .shard_random import ShardRandom
@@ -120,14 +120,12 @@ class ShardedGradients:
                 continue
             inputs, targets = inputs_and_targets(batch.parts[shard])
             statistics.restore()
-            outputs = outputs_of(trainer.model, inputs)
-            loss = trainer.loss(outputs, targets)
+            share, scale = len(targets) / samples, trainer.mixed_precision.scale
+            outputs, loss = trainer.passes.learn(trainer.model, trainer.loss, inputs, targets, share, scale)
             value = loss.item()
             if not math.isfinite(value):
                 row[0] = value
                 return False
-            share = len(targets) / samples
-            trainer.mixed_precision.scaled(loss * share).backward()
             row[0] += value * share
             first = 1 + len(self.parameters) + number * width
             statistics.write(row[first : first + width])

@@ -45,6 +45,8 @@ class Trainer(TrainerBase):
         precision: of products (:func:`extensor.autocast`): ``"float32"``, ``"bfloat16"``, ``"float16"`` with a
             :class:`~extensor.optim.LossScaler`, whose overflowing steps are skipped, or ``"auto"``: a few steps are measured,
             and bfloat16 is taken if it is faster. Weights and their updates stay in float32.
+        compile: record forward and backward pass once for each shape of a batch and repeat them natively
+            (:func:`extensor.compile`); the weights are the same bits. What cannot be recorded runs as it is written.
         validate_every: validate after so many steps; without it, after each epoch.
         callbacks: see :class:`~extensor.train.Callback`.
         folder: where the run is kept: ``log.jsonl``, ``checkpoints/``, ``best.safetensors`` (the weights with the best

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from ..checks import as_int, as_number
+from ..checks import as_bool, as_int, as_number
 from ..distributed import World
 from ..errors import describe
 from ..nn import Module
@@ -16,6 +16,7 @@ from .callbacks import Callback
 from .display import Kind
 from .metrics import Metric
 from .mixed_precision import MixedPrecision, Precision
+from .passes import Passes
 from .progress import Progress
 from .settings import settings_of
 
@@ -38,6 +39,7 @@ class TrainerBase:
         clip_value: float | None = None,
         accumulate: int = 1,
         precision: Precision = "float32",
+        compile: bool = True,
         validate_every: int | None = None,
         callbacks: Iterable[Callback] = (),
         folder: Any = None,
@@ -69,6 +71,7 @@ class TrainerBase:
         self.clip_value = None if clip_value is None else as_number("Trainer", "clip_value", clip_value)
         self.accumulate = at_least(1, "accumulate", accumulate)
         self.mixed_precision = MixedPrecision("Trainer", precision)
+        self.passes = Passes(as_bool("Trainer", "compile", compile))
         self.validate_every = _optional(1, "validate_every", validate_every)
         self.callbacks: list[Callback] = [of_type("callbacks", callback, Callback) for callback in callbacks]
         self.folder = None if folder is None else Path(folder)

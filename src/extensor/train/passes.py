@@ -1,0 +1,46 @@
+"""The passes over a batch: forward and backward to learn from it, forward alone to judge it. Compiled, if that is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..compile import Compiled
+from ..optim import scale_loss
+from ..tensor import ExTensor
+from .batches import outputs_of
+
+__all__ = ["Passes"]
+
+
+class Passes:
+    """The two passes of a trainer.
+
+    A model or a loss that cannot be compiled (it reads values, or keeps something between calls) runs as it is written.
+    """
+
+    def __init__(self, compiles: bool) -> None:
+        self.learn: Callable[..., tuple[Any, ExTensor]] = _chosen(_learn, compiles)
+        self.judge: Callable[..., tuple[Any, ExTensor]] = _chosen(_judge, compiles)
+
+
+def _chosen(function: Callable[..., Any], compiles: bool) -> Callable[..., Any]:
+    return Compiled(function, fallback=True, warns=False) if compiles else function
+
+
+def _learn(
+    model: Callable[[Any], Any], loss: Callable[..., ExTensor], inputs: Any, targets: Any, share: float | None, scale: float | None
+) -> tuple[Any, ExTensor]:  # fmt: skip
+    """Add the gradients of ``share`` of the loss, times ``scale``, to those of the parameters; the outputs and the loss."""
+    outputs = outputs_of(model, inputs)
+    value = loss(outputs, targets)
+    start = value if share is None else value * share
+    (start if scale is None else scale_loss(start, scale)).backward()
+    return outputs, value
+
+
+def _judge(
+    model: Callable[[Any], Any], loss: Callable[..., ExTensor], inputs: Any, targets: Any
+) -> tuple[Any, ExTensor]:
+    outputs = outputs_of(model, inputs)
+    return outputs, loss(outputs, targets)
