@@ -5,7 +5,8 @@
 //       1. pack the block of A in panels of the tile's height, where the engine cannot read it as it lies
 //       2. for each panel of B: pack it; for each panel of A: one tile
 //
-// An engine says what a packed element is, how panels are packed and how a tile is computed. Between blocks of k the sums wait
+// An engine says what a packed element is, how A and B are packed and how a tile is computed; row i of a packed block of A begins at
+// i * a_row. Between blocks of k the sums wait
 // in float32: in C, or where C is of half precision in working memory.
 // Included only by sources that are compiled once per instruction set.
 #pragma once
@@ -27,7 +28,7 @@ template <class Packed>
 struct HalfTile {
   int64_t steps;  // packed elements of one column
   const Packed* a;
-  int64_t a_row;  // where A is read as it lies
+  int64_t a_row, a_col;  // where A is not a panel
   const Packed* b;
   int rows, columns;
   float* sums;  // between the blocks of k
@@ -50,16 +51,16 @@ inline int half_rows(int64_t remaining) {
 template <class Engine>
 void multiply_half_rectangle(const HalfProduct& x, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
   using Packed = typename Engine::Packed;
-  constexpr int64_t panel = half_panel, block_bytes = (vector_bytes == 64 ? 640 : 320) * 1024;
+  constexpr int64_t panel = half_panel, block_bytes = (vector_bytes == 64 ? 640 : 320) * 1024, group_bytes = block_bytes * 2 / 5;
   const int64_t depth = half_depth(x.k), most_steps = Engine::steps(min_of(depth, x.k));
   const bool pack_a = Engine::must_pack_a(x, j1 - j0), one_block = depth >= x.k;
   const int64_t step_bytes = most_steps * int64_t(sizeof(Packed));
   const int64_t fitting = max_of(max_rows, block_bytes / max_of(1, step_bytes) / max_rows * max_rows);
   const int64_t parts = ceil_div(i1 - i0, fitting), block_rows = ceil_div(ceil_div(i1 - i0, parts), max_rows) * max_rows;
   const int64_t rows = min_of(i1 - i0, block_rows);
-  const int64_t a_room = pack_a ? ceil_div(rows * most_steps, 16) * 16 + 64 : 0;
+  const int64_t a_room = pack_a ? ceil_div(Engine::room_for_a(rows, most_steps), 16) * 16 + 64 : 0;
   // Rows of B that lie along n are far apart: each visit takes several panels with it.
-  const int64_t group = x.b_col == 1 ? Engine::group : 1;
+  const int64_t group = x.b_col == 1 ? max_of(1, min_of(4, group_bytes / (panel * max_of(1, step_bytes)))) : 1;
   Workspace<Packed, 20 * 1024> packed(a_room + group * panel * most_steps);
   Packed* const packed_a = packed.data();
   Packed* const packed_b = packed.data() + a_room;
@@ -73,37 +74,27 @@ void multiply_half_rectangle(const HalfProduct& x, int64_t i0, int64_t i1, int64
       const int64_t k = min_of(x.k - p, depth);
       HalfTile<Packed> tile;
       tile.steps = Engine::steps(k);
-      tile.a_row = x.a_row / Engine::per_packed;
       tile.first = p == 0;
       tile.last = p + k == x.k;
       tile.c_row = x.c_row;
       tile.wide_c = x.wide_c;
       tile.activation = x.activation;
       tile.sums_row = own_sums ? j1 - j0 : x.c_row;
-      if (pack_a) {
-        Packed* to = packed_a;
-        for (int64_t i = i_block; i < i_end;) {
-          const int height = half_rows(i_end - i);
-          Engine::pack_a(k, height, x.m - i, x.a + i * x.a_row + p * x.a_col, x.a_row, x.a_col, to);
-          to += height * tile.steps;
-          i += height;
-        }
-      }
+      if (pack_a) Engine::pack_a(k, i_end - i_block, x.m - i_block, x.a + i_block * x.a_row + p * x.a_col, x.a_row, x.a_col, packed_a, tile);
+      else tile.a_row = x.a_row / Engine::per_packed, tile.a_col = 1;
       for (int64_t j = j0; j < j1; j += panel) {
         const int64_t place = (j - j0) / panel % group;
         if (place == 0) Engine::pack_b(k, min_of(group * panel, j1 - j), x.b + p * x.b_row + j * x.b_col, x.b_row, x.b_col, packed_b);
         tile.b = packed_b + place * panel * tile.steps;
         tile.columns = int(min_of(panel, j1 - j));
         tile.column_bias = x.column_bias ? x.column_bias + j : nullptr;
-        const Packed* a = packed_a;
         for (int64_t i = i_block; i < i_end;) {
           tile.rows = half_rows(i_end - i);
           tile.c = static_cast<char*>(x.c) + (i * x.c_row + j) * c_size;
           tile.sums = own_sums ? waiting.data() + (i - i_block) * (j1 - j0) + (j - j0) : x.wide_c ? static_cast<float*>(tile.c) : nullptr;
           tile.row_bias = x.row_bias ? x.row_bias + i : nullptr;
-          tile.a = pack_a ? a : reinterpret_cast<const Packed*>(x.a + i * x.a_row + p);
+          tile.a = pack_a ? packed_a + (i - i_block) * tile.a_row : reinterpret_cast<const Packed*>(x.a + i * x.a_row + p);
           Engine::multiply(tile, pack_a);
-          a += tile.rows * tile.steps;
           i += tile.rows;
         }
       }
@@ -194,40 +185,6 @@ bool multiply_half_slices(const HalfProduct& x) {
   tile.column_bias = x.column_bias, tile.row_bias = x.row_bias, tile.activation = x.activation;
   finish_half_rows<typename Engine::Half>(tile, total, x.n);
   return true;
-}
-
-template <class Engine>
-void multiply_half(const HalfProduct& x) {
-  if (x.m == 0 || x.n == 0) return;
-  if (x.n == 1 && x.m > 1 && x.c_row == 1) {  // a column is a row seen from the other side
-    HalfProduct y = x;
-    y.m = 1, y.n = x.m, y.a = x.b, y.a_row = 1, y.a_col = x.b_row, y.b = x.a, y.b_row = x.a_col, y.b_col = x.a_row, y.c_row = x.m;
-    y.column_bias = x.row_bias, y.row_bias = x.column_bias;
-    return multiply_half<Engine>(y);
-  }
-  if (multiply_half_slices<Engine>(x)) return;
-  for_each_half_rectangle<Engine>(x, [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
-    multiply_half_rectangle<Engine>(x, i0, i1, j0, j1);
-  });
-}
-
-template <class Engine>
-void multiply_half_batch(const HalfProduct& x, const HalfBatch& batch) {
-  if (batch.count == 1) return multiply_half<Engine>(x);
-  const int64_t c_size = x.wide_c ? 4 : 2;
-  const auto run = [&](int64_t begin, int64_t end) {
-    HalfProduct y = x;
-    for (int64_t i = begin; i < end; ++i) {
-      y.a = x.a + i * batch.a;
-      y.b = x.b + i * batch.b;
-      y.c = static_cast<char*>(x.c) + i * batch.c * c_size;
-      multiply_half<Engine>(y);
-    }
-  };
-  // Large members are shared one by one, small ones among each other.
-  const double ns = Engine::ns(x.m, x.n, x.k);
-  if (ns > 1e6) return run(0, batch.count);
-  parallel_for(batch.count, ns, run);
 }
 
 }  // namespace extensor::EXTENSOR_ISA

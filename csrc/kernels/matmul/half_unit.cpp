@@ -2,6 +2,7 @@
 #include "kernels/matmul/half_blocks.hpp"
 #include "kernels/matmul/half_pairs.hpp"
 #include "kernels/matmul/half_pairs_tile.hpp"
+#include "kernels/matmul/half_product.hpp"
 
 namespace extensor::EXTENSOR_ISA {
 namespace {
@@ -9,7 +10,7 @@ namespace {
 struct PairEngine {
   using Packed = HalfPair;
   using Half = BFloat16;
-  static constexpr int64_t per_packed = 2, group = 4;
+  static constexpr int64_t per_packed = 2;
 
   static int64_t steps(int64_t k) { return (k + 1) / 2; }
   static double ns(int64_t m, int64_t n, int64_t k) { return product_ns<float>(m, n, k) / 2; }
@@ -19,8 +20,16 @@ struct PairEngine {
     if (x.a_col != 1 || x.a_row % 2 != 0 || x.k % 2 != 0 || reinterpret_cast<uintptr_t>(x.a) % sizeof(HalfPair) != 0) return true;
     return x.a_row * 2 % 2048 == 0 && columns >= 8 * half_panel;
   }
-  static void pack_a(int64_t k, int rows, int64_t available, const uint16_t* a, int64_t a_row, int64_t a_col, HalfPair* to) {
-    pack_pairs_a(k, rows, available, a, a_row, a_col, to);
+  // Panels of the heights of the tiles, one behind the other.
+  static int64_t room_for_a(int64_t rows, int64_t steps) { return rows * steps; }
+  static void pack_a(int64_t k, int64_t rows, int64_t available, const uint16_t* a, int64_t a_row, int64_t a_col, HalfPair* to,
+                     HalfTile<HalfPair>& tile) {
+    tile.a_row = tile.steps;
+    for (int64_t i = 0; i < rows;) {
+      const int height = half_rows(rows - i);
+      pack_pairs_a(k, height, available - i, a + i * a_row, a_row, a_col, to + i * tile.steps);
+      i += height;
+    }
   }
   static void pack_b(int64_t k, int64_t columns, const uint16_t* b, int64_t b_row, int64_t b_col, HalfPair* to) {
     if (b_col == 1) pack_pairs_along_n(k, columns, b, b_row, to);
@@ -29,6 +38,15 @@ struct PairEngine {
   static void multiply(const HalfTile<HalfPair>& tile, bool packed_a) {
     multiply_pairs(tile, packed_a);
   }
+
+  using Chunk = __m512i;
+  static EXTENSOR_INLINE Chunk chunk(const uint16_t* from, int64_t count) { return load_words(from, count); }
+  struct Chains {
+    Floats sums;
+    EXTENSOR_INLINE void clear() { sums = Floats(0.0); }
+    EXTENSOR_INLINE void add(Chunk a, Chunk b) { sums = dot_pairs(a, b, sums); }
+    EXTENSOR_INLINE void store(float* to) const { EXTENSOR_ISA::store(to, sums); }
+  };
 };
 
 }  // namespace

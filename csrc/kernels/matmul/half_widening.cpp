@@ -1,6 +1,6 @@
 // Products of float16 and bfloat16 whose elements are widened on their way into the panels of the float32 product.
 // Compiled once per instruction set.
-#include "kernels/matmul/half_blocks.hpp"
+#include "kernels/matmul/half_product.hpp"
 #include "kernels/matmul/pack.hpp"
 
 namespace extensor::EXTENSOR_ISA {
@@ -45,7 +45,7 @@ template <class S>
 struct WideningEngine {
   using Packed = float;
   using Half = S;
-  static constexpr int64_t per_packed = 1, group = 1;
+  static constexpr int64_t per_packed = 1;
 
   static int64_t steps(int64_t k) { return (k + 1) / 2 * 2; }
   static double ns(int64_t m, int64_t n, int64_t k) { return product_ns<float>(m, n, k); }
@@ -74,34 +74,41 @@ struct WideningEngine {
     }
   }
 
-  static void pack_a(int64_t k, int rows, int64_t available, const uint16_t* a, int64_t a_row, int64_t a_col, float* to) {
+  // A block of A lies as A does, along k or along its rows, so that widening it is all; rows a page apart would fall on the same places
+  // of the cache.
+  static constexpr int64_t margin = 16;
+  static int64_t room_for_a(int64_t rows, int64_t steps) { return (rows + margin) * (steps + margin); }
+  static void pack_a(int64_t k, int64_t rows, int64_t, const uint16_t* a, int64_t a_row, int64_t a_col, float* to, HalfTile<float>& tile) {
     if (a_row == 1) {
-      const int64_t there = min_of(available, ceil_div(rows, Floats::lanes) * Floats::lanes);  // whole vectors, where the next panels lend their rows
-      for (int64_t p = 0; p < k; ++p) {
-        float line[half_panel];
-        widen_row<S>(a + p * a_col, there, line);
-        for (int i = 0; i < rows; ++i) to[(p ^ 1) * rows + i] = line[i];
-      }
-      if (k % 2 != 0)
-        for (int i = 0; i < rows; ++i) to[(k - 1) * rows + i] = 0;
+      tile.a_row = 1, tile.a_col = rows + margin;
+      for (int64_t p = 0; p < k; ++p) widen_row<S>(a + p * a_col, rows, to + (p ^ 1) * tile.a_col);
+      for (int64_t i = 0; k % 2 != 0 && i < rows; ++i) to[(k - 1) * tile.a_col + i] = 0;
       return;
     }
-    float wide[max_rows * stretch];
-    for (int64_t p = 0; p < k; p += stretch) {
-      const int64_t count = min_of(stretch, k - p);
-      widen_stretch(count, rows, a + p * a_col, a_row, a_col, wide);
-      pack_panel_a<float>(steps(count), rows, rows, wide, stretch, 1, to + p * rows);
+    tile.a_row = tile.steps + margin, tile.a_col = 1;
+    for (int64_t i = 0; i < rows; ++i) {
+      float* const row = to + i * tile.a_row;
+      if (a_col == 1) {
+        widen_swapped<S>(a + i * a_row, k, row);
+        continue;
+      }
+      for (int64_t p = 0; p < k; ++p) row[p ^ 1] = widened_one<S>(a[i * a_row + p * a_col]);
+      if (k % 2 != 0) row[k - 1] = 0;
     }
   }
   static void pack_b(int64_t k, int64_t columns, const uint16_t* b, int64_t b_row, int64_t b_col, float* to) {
     constexpr int panel = half_panel;
     if (b_col == 1) {
-      for (int64_t p = 0; p < k; ++p) {
-        widen_row<S>(b + p * b_row, columns, to + (p ^ 1) * panel);
-        for (int64_t j = columns; j < panel; ++j) to[(p ^ 1) * panel + j] = 0;
-      }
-      if (k % 2 != 0)
-        for (int j = 0; j < panel; ++j) to[(k - 1) * panel + j] = 0;
+      const int64_t all = steps(k);
+      for (int64_t p = 0; p < k; ++p, b += b_row)
+        for (int64_t j = 0; j < columns; j += panel) {
+          float* const line = to + j * all + (p ^ 1) * panel;
+          const int64_t count = min_of(panel, columns - j);
+          widen_row<S>(b + j, count, line);
+          for (int64_t c = count; c < panel; ++c) line[c] = 0;
+        }
+      for (int64_t j = 0; k % 2 != 0 && j < columns; j += panel)
+        for (int c = 0; c < panel; ++c) to[j * all + (k - 1) * panel + c] = 0;
       return;
     }
     float wide[half_panel * stretch];
@@ -116,19 +123,19 @@ struct WideningEngine {
   static void multiply_rows(const Tile<float>& tile, int rows) {
     switch (rows) {
 #if defined(__AVX512F__)
-      case 12: return multiply_tile<float, 12, Vectors, true>(tile);
-      case 11: return multiply_tile<float, 11, Vectors, true>(tile);
-      case 10: return multiply_tile<float, 10, Vectors, true>(tile);
-      case 9: return multiply_tile<float, 9, Vectors, true>(tile);
-      case 8: return multiply_tile<float, 8, Vectors, true>(tile);
-      case 7: return multiply_tile<float, 7, Vectors, true>(tile);
+      case 12: return multiply_tile<float, 12, Vectors, false>(tile);
+      case 11: return multiply_tile<float, 11, Vectors, false>(tile);
+      case 10: return multiply_tile<float, 10, Vectors, false>(tile);
+      case 9: return multiply_tile<float, 9, Vectors, false>(tile);
+      case 8: return multiply_tile<float, 8, Vectors, false>(tile);
+      case 7: return multiply_tile<float, 7, Vectors, false>(tile);
 #endif
-      case 6: return multiply_tile<float, 6, Vectors, true>(tile);
-      case 5: return multiply_tile<float, 5, Vectors, true>(tile);
-      case 4: return multiply_tile<float, 4, Vectors, true>(tile);
-      case 3: return multiply_tile<float, 3, Vectors, true>(tile);
-      case 2: return multiply_tile<float, 2, Vectors, true>(tile);
-      default: return multiply_tile<float, 1, Vectors, true>(tile);
+      case 6: return multiply_tile<float, 6, Vectors, false>(tile);
+      case 5: return multiply_tile<float, 5, Vectors, false>(tile);
+      case 4: return multiply_tile<float, 4, Vectors, false>(tile);
+      case 3: return multiply_tile<float, 3, Vectors, false>(tile);
+      case 2: return multiply_tile<float, 2, Vectors, false>(tile);
+      default: return multiply_tile<float, 1, Vectors, false>(tile);
     }
   }
 
@@ -136,7 +143,7 @@ struct WideningEngine {
     float room[max_rows * half_panel];
     const bool in_place = half.sums != nullptr;
     Tile<float> tile;
-    tile.k = half.steps, tile.a = half.a, tile.a_row = 0, tile.a_col = 1, tile.b = half.b, tile.b_row = half_panel;
+    tile.k = half.steps, tile.a = half.a, tile.a_row = half.a_row, tile.a_col = half.a_col, tile.b = half.b, tile.b_row = half_panel;
     tile.c = in_place ? half.sums : room, tile.c_row = in_place ? half.sums_row : half_panel;
     tile.columns = half.columns;
     tile.add_to_c = !half.first;
@@ -146,6 +153,33 @@ struct WideningEngine {
     else multiply_rows<2>(tile, half.rows);
     if (half.last && !half.wide_c) finish_half_rows<S>(half, tile.c, tile.c_row);
   }
+
+  // The second and the first elements of 16 pairs.
+  struct Chunk {
+    static constexpr int parts = dot_lanes / Floats::lanes;
+    Floats odd[parts], even[parts];
+  };
+  static EXTENSOR_INLINE Chunk chunk(const uint16_t* from, int64_t count) {
+    constexpr int lanes = Floats::lanes;
+    float wide[dot_words];
+    for (int64_t i = count; i < dot_words; ++i) wide[i] = 0;
+    widen_row<S>(from, count, wide);
+    Chunk out;
+    for (int i = 0; i < Chunk::parts; ++i) split_pairs(load(wide + 2 * i * lanes), load(wide + (2 * i + 1) * lanes), out.even[i], out.odd[i]);
+    return out;
+  }
+  struct Chains {
+    Floats sums[Chunk::parts];
+    EXTENSOR_INLINE void clear() {
+      for (Floats& sum : sums) sum = Floats(0.0);
+    }
+    EXTENSOR_INLINE void add(const Chunk& a, const Chunk& b) {
+      for (int i = 0; i < Chunk::parts; ++i) sums[i] = fma(a.even[i], b.even[i], fma(a.odd[i], b.odd[i], sums[i]));
+    }
+    EXTENSOR_INLINE void store(float* to) const {
+      for (int i = 0; i < Chunk::parts; ++i) EXTENSOR_ISA::store(to + i * Floats::lanes, sums[i]);
+    }
+  };
 };
 
 }  // namespace

@@ -10,6 +10,9 @@ rounded once, half to even. The dot product of bfloat16 pairs of AVX512-BF16 (``
 subnormal operands, and sums that become subnormal, are 0 (``flush=True``). So bits differ between processors with and without
 it only where subnormal float32 numbers occur.
 
+One row times a matrix that lies dense along k, or one column with such a matrix before it, is made of scalar products in another order
+(:func:`half_dot`).
+
 The kernels of this package's reference sum up in float64 and are no slower for it; this is the text that tests hold the native
 ones to.
 """
@@ -20,9 +23,10 @@ import math
 
 import numpy as np
 
-__all__ = ["block_depth", "half_product"]
+__all__ = ["block_depth", "half_dot", "half_product"]
 
 DEEPEST = 1024
+CHAINS, SHORTEST_DOT = 64, 64
 SMALLEST_NORMAL = np.float32(2.0**-126)
 
 
@@ -58,6 +62,32 @@ def half_product(a: np.ndarray, b: np.ndarray, flush: bool, depth: int | None = 
                     block = flushed(block) if flush else block
             total = block if start == 0 else block + total
     return total
+
+
+def half_dot(a: np.ndarray, b: np.ndarray, flush: bool) -> np.ndarray:
+    """The scalar products of ``a`` (k,) with the rows of ``b`` (n, k), k at least ``SHORTEST_DOT``, in float32.
+
+    Pair p goes to chain p mod 64. Chains i, i + 16, i + 32 and i + 48 are added ((0 + 1) + (2 + 3)), the 16 sums in halves.
+    """
+    n, k = b.shape
+    padded = math.ceil(k / (2 * CHAINS)) * 2 * CHAINS
+    left, right = np.zeros((1, padded), np.float32), np.zeros((n, padded), np.float32)
+    left[0, :k], right[:, :k] = a, b
+    if flush:
+        left, right = flushed(left), flushed(right)
+    left, right = left.reshape(1, -1, CHAINS, 2), right.reshape(n, -1, CHAINS, 2)
+    sums = np.zeros((n, CHAINS), np.float32)
+    with np.errstate(all="ignore"):
+        for turn in range(left.shape[1]):
+            for step in (1, 0):
+                sums = fused_multiply_add(left[:, turn, :, step], right[:, turn, :, step], sums)
+                sums = flushed(sums) if flush else sums
+        quarters = sums.reshape(n, 4, CHAINS // 4)
+        total = (quarters[:, 0] + quarters[:, 1]) + (quarters[:, 2] + quarters[:, 3])
+        while total.shape[1] > 1:
+            half = total.shape[1] // 2
+            total = total[:, :half] + total[:, half:]
+    return total[:, 0]
 
 
 def flushed(x: np.ndarray) -> np.ndarray:
