@@ -133,6 +133,14 @@ void for_each_half_rectangle(const HalfProduct& x, const Body& body) {
 template <class S>
 void finish_half_rows(const HalfTile<float>& tile, const float* sums, int64_t sums_row) {
   constexpr int lanes = Floats::lanes;
+  if constexpr (converts_halves) {
+    if (!tile.wide_c && tile.columns % lanes == 0 && !tile.column_bias && !tile.row_bias && tile.activation == Activation::none) {
+      S* to = static_cast<S*>(tile.c);
+      for (int i = 0; i < tile.rows; ++i, sums += sums_row, to += tile.c_row)
+        for (int j = 0; j < tile.columns; j += lanes) store_narrowed(to + j, load(sums + j));
+      return;
+    }
+  }
   for (int i = 0; i < tile.rows; ++i, sums += sums_row) {
     for (int j = 0; j < tile.columns; j += lanes) {
       const int count = int(min_of(lanes, tile.columns - j));

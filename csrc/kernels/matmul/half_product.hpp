@@ -16,7 +16,7 @@ void multiply_half(const HalfProduct& x) {
     y.column_bias = x.row_bias, y.row_bias = x.column_bias;
     return multiply_half<Engine>(y);
   }
-  if (multiply_half_dots<Engine>(x) || multiply_half_slices<Engine>(x)) return;
+  if (multiply_half_dots<Engine>(x) || Engine::multiply_one_row(x) || multiply_half_slices<Engine>(x)) return;
   for_each_half_rectangle<Engine>(x, [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
     multiply_half_rectangle<Engine>(x, i0, i1, j0, j1);
   });

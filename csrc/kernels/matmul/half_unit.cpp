@@ -20,6 +20,8 @@ struct PairEngine {
     if (x.a_col != 1 || x.a_row % 2 != 0 || x.k % 2 != 0 || reinterpret_cast<uintptr_t>(x.a) % sizeof(HalfPair) != 0) return true;
     return x.a_row * 2 % 2048 == 0 && columns >= 8 * half_panel;
   }
+  static bool multiply_one_row(const HalfProduct&) { return false; }  // packing pairs costs less than reading them
+
   // Panels of the heights of the tiles, one behind the other.
   static int64_t room_for_a(int64_t rows, int64_t steps) { return rows * steps; }
   static void pack_a(int64_t k, int64_t rows, int64_t available, const uint16_t* a, int64_t a_row, int64_t a_col, HalfPair* to,

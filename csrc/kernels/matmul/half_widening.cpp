@@ -74,6 +74,63 @@ struct WideningEngine {
     }
   }
 
+  // sums += a pair of rows of B, the second first.
+  static EXTENSOR_INLINE void add_pair(float first, float second, const uint16_t* b, int64_t b_row, int64_t count, float* sums) {
+    float wide[2][half_panel];
+    for (int64_t j = 0; j < count; j += half_panel) {
+      const int64_t part = min_of(half_panel, count - j);
+      widen_row<S>(b + b_row + j, part, wide[1]);
+      widen_row<S>(b + j, part, wide[0]);
+      for (int64_t c = 0; c < part; c += Floats::lanes) {
+        const Floats sum = fma(broadcast(second), load(wide[1] + c), load(sums + j + c));
+        store(sums + j + c, fma(broadcast(first), load(wide[0] + c), sum));
+      }
+    }
+  }
+
+  // One row, and rows of B that lie along n: they are read once and need no panels.
+  static bool multiply_one_row(const HalfProduct& x) {
+    if (x.m != 1 || x.b_col != 1 || x.k < 2 || x.n < half_panel) return false;
+    constexpr int64_t strip = 1024;
+    const int64_t depth = half_depth(x.k);
+    parallel_for(ceil_div(x.n, strip), double(x.k * min_of(x.n, strip)) / 8, [&](int64_t begin, int64_t end) {
+      for (int64_t j = begin * strip; j < min_of(x.n, end * strip); j += strip) {
+        const int64_t columns = min_of(strip, x.n - j);
+        float total[strip], sums[strip];
+        for (int64_t start = 0; start < x.k; start += depth) {
+          const int64_t stop = min_of(x.k, start + depth);
+          float* const to = start == 0 ? total : sums;
+          for (int64_t c = 0; c < strip; ++c) to[c] = 0;
+          for (int64_t p = start; p < stop; p += 2) {
+            const bool whole = p + 1 < stop;
+            const float first = widened_one<S>(x.a[p * x.a_col]), second = whole ? widened_one<S>(x.a[(p + 1) * x.a_col]) : 0;
+            if (whole) add_pair(first, second, x.b + p * x.b_row + j, x.b_row, columns, to);
+            else add_last(first, x.b + p * x.b_row + j, columns, to);
+          }
+          for (int64_t c = 0; start > 0 && c < strip; ++c) total[c] = sums[c] + total[c];
+        }
+        HalfTile<float> tile{};
+        tile.rows = 1, tile.columns = int(columns), tile.wide_c = x.wide_c, tile.activation = x.activation;
+        tile.c = static_cast<char*>(x.c) + j * (x.wide_c ? 4 : 2);
+        tile.column_bias = x.column_bias ? x.column_bias + j : nullptr, tile.row_bias = x.row_bias;
+        finish_half_rows<S>(tile, total, strip);
+      }
+    });
+    return true;
+  }
+
+  // A last step without a partner: 0 * 0 comes first.
+  static void add_last(float first, const uint16_t* b, int64_t count, float* sums) {
+    float wide[half_panel];
+    for (int64_t j = 0; j < count; j += half_panel) {
+      const int64_t part = min_of(half_panel, count - j);
+      widen_row<S>(b + j, part, wide);
+      for (int64_t c = 0; c < part; ++c) sums[j + c] += 0.0f;
+      for (int64_t c = 0; c < part; c += Floats::lanes)
+        store(sums + j + c, fma(broadcast(first), load(wide + c), load(sums + j + c)));
+    }
+  }
+
   // A block of A lies as A does, along k or along its rows, so that widening it is all; rows a page apart would fall on the same places
   // of the cache.
   static constexpr int64_t margin = 16;
