@@ -71,9 +71,11 @@ def sharded_step(name: str, world: World, shards: int) -> Callable[[], Any]:
     parts = {
         s: loader._gathered(0, np.arange(s * sizes[0], s * sizes[0] + sizes[s]))
         for s in shards_of(world.position, world.size, shards)
+        if sizes[s]
     }
-    batch = ShardedBatch(len(inputs), shards, parts)
+    batch = ShardedBatch(len(inputs), sum(size > 0 for size in sizes), parts)
     gradients = ShardedGradients(trainer, world, shards)
+    gradients.whole = world.size == 1
     mover: Any = DividedOptimizer(optimizer, gradients) if world.size > 1 else optimizer
 
     def step() -> None:

@@ -46,23 +46,20 @@ class Network(NamedTuple):
     bandwidth: float
 
     def exchange(self, size: float, hosts: int) -> float:
-        """Sums to all: parts to their hosts at once, sums of the parts around, new parameters around.
+        """Parts to the hosts that add them, all at once; then the parameters they moved around to all.
 
-        Each of the three moves the share (hosts - 1) / hosts of the bytes. Parts go out together; what goes around takes
-        the fewer messages of a ring and of doubling.
+        Each of the two moves the share (hosts - 1) / hosts of the bytes; what goes around doubles with each message.
         """
         moved = size * (hosts - 1) / hosts / self.bandwidth
-        messages = 1 + 2 * math.ceil(math.log2(hosts))
-        return messages * self.latency + 3 * moved
+        messages = 1 + math.ceil(math.log2(hosts))
+        return messages * self.latency + 2 * moved
 
 
 def fit(times: dict[int, float]) -> Network:
     """Latency and bandwidth that explain the times of vectors on two hosts, relative errors weighing alike."""
     sizes = np.array([4 * length for length in times], float)
     seconds = np.array(list(times.values()))
-    columns = np.stack(
-        [np.full_like(sizes, 3.0), 3 * sizes / 2], 1
-    )  # three phases, half of the bytes in each
+    columns = np.stack([np.full_like(sizes, 2.0), sizes], 1)  # two messages, half of the bytes in each
     found, *_ = np.linalg.lstsq(columns / seconds[:, None], np.ones_like(seconds), rcond=None)
     return Network(max(float(found[0]), 1e-9), 1 / max(float(found[1]), 1e-15))
 
@@ -79,7 +76,7 @@ def exchange_step(world: World, length: int) -> Callable[[], Any]:
     exchange.slots[0][:] = world.rank
 
     def step() -> None:
-        exchange.reduce(2)
+        exchange.reduce(2, whole=False)
         exchange.gather_slices(exchange.result[exchange.own])
 
     return step

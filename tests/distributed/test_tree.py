@@ -30,7 +30,7 @@ def test_the_sum_does_not_depend_on_who_adds(shards: int, ranks: int) -> None:
         own = shards_of(rank, ranks, shards)
         nodes = maximal_nodes(own, shards)
         out = [np.empty(6, np.float32) for _ in nodes]
-        sums = ShardSums(layout, own, shards, out)
+        sums = ShardSums(layout, nodes, shards, out)
         for shard in own:
             sums.add(shard, [leaves[shard][:4].reshape(2, 2), leaves[shard][4:]])
         sources |= dict(zip(nodes, out))
@@ -70,7 +70,7 @@ def test_a_missing_shard_is_named() -> None:
 
 def test_missing_gradients_count_as_zeros() -> None:
     out = np.full(3, 7, np.float32)
-    sums = ShardSums(Layout([(2,), (1,)], np.float32), [0, 1], 2, [out])
+    sums = ShardSums(Layout([(2,), (1,)], np.float32), [root(2)], 2, [out])
     sums.add(0, [None, np.ones(1, np.float32)])
     sums.add(1, [np.full(2, 3, np.float32), None])
     assert out.tolist() == [3, 3, 1]

@@ -88,17 +88,16 @@ class Exchange:
         """Where the numbers that go with the own shards belong, a row for each shard."""
         return self._sides[self._turn]
 
-    def reduce(self, filled: int) -> tuple[np.ndarray, np.ndarray]:
+    def reduce(self, filled: int, whole: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """The sum over the first ``filled`` shards, whose sums are in the slots; and the side numbers of these shards.
 
-        Both stand in shared memory until the next exchange: copy what is to stay.
+        Both stand in shared memory until the next exchange: copy what is to stay. Unless ``whole`` is asked for, only the
+        own slice of the sum need be there, and hosts send less.
         """
         side, self._turn = self.side, 1 - self._turn
         if sum(map(len, self.hosts.by_host)) == 1:
             return self.slots[0], side[:filled]
-        plan = self._plans.get(filled)
-        if plan is None:
-            plan = self._plans[filled] = _Plan(self, filled)
+        plan = self._plan(filled)
         self._window.barrier()
         if self.hosts.count == 1:
             sources = {
@@ -108,12 +107,21 @@ class Exchange:
             }
             add_along(plan.whole, sources, {plan.root: self.result[self.own]}, self.compress)
         else:
-            self._reduce_hosts(plan)
+            self._reduce_hosts(plan, whole)
             self._share_side(side)
         self._window.barrier()
         return self.result, side[:filled]
 
-    def _reduce_hosts(self, plan: _Plan) -> None:
+    def _plan(self, filled: int) -> _Plan:
+        if filled not in self._plans:
+            self._plans[filled] = _Plan(self, filled)
+        return self._plans[filled]
+
+    def nodes(self, filled: int) -> list[Node]:
+        """The nodes whose sums belong into the slots."""
+        return self._plan(filled).nodes[self.hosts.host_rank]
+
+    def _reduce_hosts(self, plan: _Plan, whole: bool) -> None:
         """Sums of this host for the slice of the channel; its parts to the hosts that add them; the sums of those back."""
         hosts = self.hosts
         if hosts.channel is None:
@@ -147,7 +155,8 @@ class Exchange:
         total = np.empty(width, self.layout.dtype)
         add_along(plan.between, sources, {plan.root: total}, self.compress)
         self.result[self.own] = total
-        self._spread(self._coded(total), self.result)
+        if whole:
+            self._spread(self._coded(total), self.result)
 
     def _share_side(self, side: np.ndarray) -> None:
         """The side numbers of the other hosts' shards."""

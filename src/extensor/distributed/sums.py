@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..dtypes import bfloat16
-from .tree import Addition, Node, covers, maximal_nodes
+from .tree import Addition, Node, covers
 
 __all__ = ["Layout", "ShardSums", "add_along", "rounded"]
 
@@ -47,25 +47,26 @@ class ShardSums:
 
     Args:
         layout: of the gradients.
-        held: the numbers of the own shards.
+        nodes: those to sum, the maximal nodes of the own shards.
         shards: how many there are in all.
         out: for each node that is passed on, the vector it goes into.
         compress: round every sum, and every shard's gradient, to bfloat16.
+        spare: vectors to work in, and where they are left for the next time: fresh memory is slow.
     """
 
     def __init__(
         self,
         layout: Layout,
-        held: Sequence[int],
+        nodes: Sequence[Node],
         shards: int,
         out: Sequence[np.ndarray],
         compress: bool = False,
+        spare: list[np.ndarray] | None = None,
     ) -> None:
         self.layout, self.shards, self.compress = layout, shards, compress
-        self.nodes = maximal_nodes(held, shards)
-        self._out = dict(zip(self.nodes, out))
+        self._out = dict(zip(nodes, out))
         self._waiting: dict[Node, Leaf | np.ndarray] = {}
-        self._spare: list[np.ndarray] = []
+        self._spare = [] if spare is None else spare
 
     def add(self, shard: int, leaf: Leaf) -> None:
         """The gradients of a shard; None counts as zeros. The arrays must not change until the sum is made."""
@@ -140,7 +141,7 @@ def add_along(
                 if target not in kept:
                     kept[target] = np.empty(min(_CHUNK, length), targets[next(iter(targets))].dtype)
                 out = kept[target][: piece.stop - start]
-            np.add(now[left], now[right], out=out)
+            np.add(now[left], now[right], out=out, dtype=out.dtype)
             if compress:
                 rounded(out)
             now[target] = out

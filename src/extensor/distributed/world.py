@@ -188,7 +188,7 @@ class World:
         present = [i for i, kind in enumerate(found) if kind is not None]
         layout = Layout([tuple(found[i][0]) for i in present], float64 if wide else float32)
         exchange = self.exchange(layout, self._by_position(held), shards)
-        sums = ShardSums(layout, numbers, shards, exchange.slots, self.compress)
+        sums = ShardSums(layout, exchange.nodes(shards), shards, exchange.slots, self.compress)
         for number, row in zip(numbers, flat):
             sums.add(number, [None if row[i] is None else row[i].numpy() for i in present])
         views = layout.views(exchange.reduce(shards)[0].copy())

@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import optim
 from ..nn import Parameter
+from ..ops.creation import copy as copy_of
 from ..tensor import ExTensor
 from .sharded_gradients import ShardedGradients
 
@@ -85,17 +86,19 @@ class DividedOptimizer:
         for own, group in zip(self._own.param_groups, self.optimizer.param_groups):
             own.update({name: value for name, value in group.items() if name != "params"})
         for p, inner, piece in self._pieces:
-            piece.grad = None if p.grad is None else ExTensor(p.grad.numpy().reshape(-1)[inner])
+            piece._grad = None if p._grad is None else ExTensor(p._grad.numpy().reshape(-1)[inner])
             piece.assign(ExTensor(p.numpy().reshape(-1)[inner]))
         self._own.step()
         moved = np.zeros(mine.stop - mine.start, gradients.layout.dtype)
         for start, (_, _, piece) in zip(self._starts, self._pieces):
             moved[start : start + piece.size] = piece.numpy()
             piece.zero_grad()
-        every = gradients.exchange.gather_slices(moved).copy()
+        every = copy_of(ExTensor(gradients.exchange.gather_slices(moved))).numpy()
         for p, view in zip(gradients.parameters, gradients.layout.views(every)):
-            if p.grad is not None and id(p) in self._trained:
+            if p._grad is not None and id(p) in self._trained:
                 p.assign(ExTensor(view.astype(p.dtype, copy=False)))
+            if not gradients.whole:
+                p.zero_grad()  # only a slice of it is right
 
     def gather(self) -> None:
         """Give the optimiser back what it remembers, on every rank; all ranks together."""

@@ -12,6 +12,7 @@ from ..data import DataLoader
 from ..distributed import World
 from ..optim import ReduceLROnPlateau
 from .batches import groups, sharded_groups
+from .callbacks import EarlyStopping
 from .display import Display
 from .divided_optimizer import DividedOptimizer, can_divide
 from .evaluation import evaluate
@@ -133,6 +134,7 @@ class TrainingLoop:
             if self._sharded is None:
                 loss = accumulate_gradients(trainer, batches, self._statistics)
             else:
+                self._sharded.whole = self._needs_gradients()
                 loss = self._sharded(batches)
         is_made = trainer.mixed_precision.unscale(trainer.optimizer)
         norm = clip_gradients(trainer) if is_made else None
@@ -153,6 +155,18 @@ class TrainingLoop:
         self._log_step(loss, lr, norm)
         for callback in trainer.callbacks:
             callback.on_step_end(trainer, loss)
+
+    def _needs_gradients(self) -> bool:
+        """Whether anyone but a divided optimiser looks at the gradients of this step."""
+        trainer, next_step = self.trainer, self.progress.step + 1
+        return (
+            trainer.divided is None
+            or trainer.clip_norm is not None
+            or trainer.clip_value is not None
+            or trainer.scaler is not None
+            or any(not isinstance(callback, EarlyStopping) for callback in trainer.callbacks)
+            or bool(trainer.layers_every and next_step % trainer.layers_every == 0)
+        )
 
     def _log_step(self, loss: float, lr: float, norm: float | None) -> None:
         progress = self.progress

@@ -12,8 +12,9 @@ from ..distributed import World
 from ..distributed.exchange import Exchange
 from ..distributed.sums import Layout, ShardSums
 from ..distributed.tree import shards_of
-from ..dtypes import float32, float64
+from ..dtypes import HALF, float32, float64
 from ..nn import Parameter
+from ..ops.creation import copy
 from ..tensor import ExTensor
 from .batches import inputs_and_targets
 from .gradients import not_finite
@@ -32,6 +33,7 @@ class ShardedGradients:
 
     Attributes:
         parameters: those that are trained, in the order of the vector that is exchanged.
+        whole: whether every rank needs all gradients; a divided optimiser alone needs the own slice.
     """
 
     def __init__(self, trainer: TrainerBase, world: World, shards: int) -> None:
@@ -43,6 +45,8 @@ class ShardedGradients:
         self._scratch = MetricTotals(trainer.metrics)
         self._pending: list[list[Any]] = []
         self._pending_steps = 0
+        self.whole = True
+        self._spare: list[np.ndarray] = []
         self.parameters: list[Parameter] = []
         self._every: list[Parameter] = []
         self._moved = -1
@@ -61,6 +65,7 @@ class ShardedGradients:
         self.parameters = found
         wide = any(p.dtype == float64 for p in found)
         self.layout = Layout([p.shape for p in found], float64 if wide else float32)
+        self._spare = []
 
     def __call__(self, batches: list[ShardedBatch]) -> float:
         """Leave the gradients of the mean loss over all samples in the parameters; returns that loss.
@@ -77,7 +82,9 @@ class ShardedGradients:
         filled = max(batch.filled for batch in batches)
         samples = sum(batch.samples for batch in batches)
         own = [shard for shard in self.own if shard < filled]
-        sums = ShardSums(self.layout, own, filled, exchange.slots, self.world.compress)
+        sums = ShardSums(
+            self.layout, exchange.nodes(filled), filled, exchange.slots, self.world.compress, self._spare
+        )
         self._random.begin_step()
         try:
             with statistics.step():
@@ -86,11 +93,11 @@ class ShardedGradients:
                     row = exchange.side[shard]
                     if not self._shard(batches, shard, samples, row, width):
                         break  # everyone learns of it in the exchange
-                    sums.add(shard, [None if p.grad is None else p.grad.numpy() for p in self.parameters])
+                    sums.add(shard, [None if p._grad is None else p._grad.numpy() for p in self.parameters])
                 statistics.restore()
         finally:
             self._random.end_step()
-        total, told = exchange.reduce(filled)
+        total, told = exchange.reduce(filled, self.whole)
         losses = told[:, 0].tolist()
         strange = next((value for value in losses if not math.isfinite(value)), None)
         if strange is not None:
@@ -137,9 +144,11 @@ class ShardedGradients:
     def _take(self, total: np.ndarray, side: np.ndarray, batches: list[ShardedBatch], width: int) -> None:
         """The summed gradients into the parameters, the statistics of all shards into the buffers."""
         present: Any = side[:, 1 : 1 + len(self.parameters)].any(0)
-        views = self.layout.views(total.copy())
+        views = self.layout.views(copy(ExTensor(total)).numpy())  # into memory that is kept for reuse
         for p, view, has_any in zip(self.parameters, views, present):
-            p.grad = ExTensor(view.astype(p.dtype, copy=False)) if has_any else None
+            # as backward leaves it: that of a half type is kept in float32
+            dtype = view.dtype if p.dtype in HALF else p.dtype
+            p._grad = ExTensor(view.astype(dtype, copy=False)) if has_any else None
         if width:
             starts = [1 + len(self.parameters) + number * width for number in range(len(batches))]
             self._statistics.settle(
