@@ -196,6 +196,7 @@ METHODS = {
 }
 
 FUNCTIONS = {
+    "amp": "et.autocast(et.bfloat16)",
     "AdamOptimizer": "et.optim.Adam(model.parameters(), lr=0.001)",
     "BoolTensor": "et.tensor(data, et.bool_)",
     "ByteTensor": "et.tensor(data, et.uint8)",
@@ -482,6 +483,7 @@ OPTIMIZER = {
     "Adamax": "et.optim.Adam(model.parameters())",
     "ASGD": "et.optim.EMA(model): averages of weights, beside SGD",
     "ChainedScheduler": "et.optim.SequentialLR",
+    "GradScaler": "et.optim.LossScaler()",
     "MultiplicativeLR": "et.optim.LambdaLR",
     "lr_scheduler": "et.optim: the schedules are there, as et.optim.StepLR is",
     "swa_utils": "et.optim.EMA(model)",
@@ -527,7 +529,7 @@ RANDOM = {
 # PyTorch's, with nothing like it here.
 ABSENT = frozenset({
     "accelerator", "adaptive_avg_pool1d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
-    "adaptive_max_pool3d", "affine_grid", "alpha_dropout", "amp", "as_strided", "as_strided_scatter", "avg_pool3d", "bilinear",
+    "adaptive_max_pool3d", "affine_grid", "alpha_dropout", "as_strided", "as_strided_scatter", "avg_pool3d", "bilinear",
     "block_diag", "channel_shuffle", "cholesky_ex", "cholesky_inverse", "cholesky_solve", "conv3d", "conv_transpose1d",
     "conv_transpose3d", "ctc_loss", "cumulative_trapezoid", "diagonal_scatter", "distributed", "distributions", "dropout1d",
     "dropout2d", "dropout3d", "dsplit", "embedding_bag", "feature_alpha_dropout", "fold", "fractional_max_pool2d",

@@ -14,7 +14,7 @@ import pytest
 from fuzz_calls import samples
 
 import extensor as et
-from extensor import nn
+from extensor import nn, optim
 from extensor.autocast_table import FLOAT32_FUNCTIONS, HALF_FUNCTIONS, policy_of
 from extensor.dtypes import FLOATING, HALF, promote
 from extensor.graph import clear_plans, get_autocast, run_bodies
@@ -287,6 +287,18 @@ def test_changed_parameters_are_cast_again() -> None:
         assert layer(x).tolist() != first.tolist()
 
 
+def test_steps_of_an_optimiser_within_a_block() -> None:
+    layer, x = nn.Linear(3, 3, rng=0), normal(2, 3)
+    for optimizer in (optim.SGD(layer.parameters(), lr=0.5), optim.Adam(layer.parameters(), lr=0.5)):
+        with et.autocast(et.bfloat16):
+            for _ in range(3):
+                optimizer.zero_grad()
+                layer(x).sum().backward()
+                optimizer.step()
+                half = layer.weight.detach().astype(et.bfloat16).numpy()
+                assert saved_weight(layer(x)).tobytes() == half.tobytes()
+
+
 def test_half_copies_are_released() -> None:
     layer, x = nn.Linear(3, 3, rng=0), normal(2, 3)
     with et.autocast(et.bfloat16):
@@ -454,12 +466,24 @@ def test_recurrent_layers(layer: Any) -> None:
     assert {p.grad.dtype for p in net.parameters()} == {et.float32}
 
 
-def test_same_bits_on_any_number_of_threads() -> None:
+def large_gradients(dtype: Any) -> list[np.ndarray]:
+    """Of products, convolutions and attention that are worth several threads."""
+    dense, conv = nn.Linear(256, 384, rng=0), nn.Conv2d(8, 16, 3, padding=1, rng=1)
+    x, images = normal(512, 256), normal(8, 8, 24, 24, seed=1)
+    with et.autocast(dtype):
+        attended = et.self_attention(dense(x).reshape(4, 128, 384), num_heads=4, causal=True)
+        loss = et.mean(attended**2) + et.mean(et.relu(conv(images)) ** 2)
+    loss.backward()
+    return [p.grad.numpy() for p in (dense.weight, dense.bias, conv.weight, conv.bias)]
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_same_bits_on_any_number_of_threads(dtype: Any) -> None:
     before, found = et.get_num_threads(), []
     try:
         for count in (1, 2, 3, 4):
             et.set_num_threads(count)
-            found.append([g.tobytes() for g in gradients(True, et.bfloat16)])
+            found.append([g.tobytes() for g in [*gradients(True, dtype), *large_gradients(dtype)]])
     finally:
         et.set_num_threads(before)
     assert found[1:] == found[:-1]

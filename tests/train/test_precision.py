@@ -74,14 +74,18 @@ def test_crash_and_resume(tmp_path: Path, precision: Any, step: int) -> None:
         assert scales[0][-1][2] >= 2
 
 
-def test_overflowing_steps_are_skipped_and_counted(tmp_path: Path) -> None:
+def test_overflowing_steps_are_skipped_and_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     weights: list[bytes] = []
 
     class Watch(train.Callback):
         def on_step_end(self, trainer: Any, loss: float) -> None:
             weights.append(trainer.model.state_dict()["1.weight"].numpy().tobytes())
 
-    small_run.fit(tmp_path, precision="float16", callbacks=[LargeScale(), Watch()], log_every=1)
+    small_run.fit(
+        tmp_path, precision="float16", callbacks=[LargeScale(), Watch()], log_every=1, display="plain"
+    )
     found = records(tmp_path, "step")
     counts = [record["skipped_steps"] for record in found]
     scales = [record["loss_scale"] for record in found]
@@ -97,6 +101,7 @@ def test_overflowing_steps_are_skipped_and_counted(tmp_path: Path) -> None:
     page = write_report(tmp_path)[0].read_text()
     assert "Loss scale" in page
     assert f"{counts[-1]} steps skipped" in page
+    assert f"Skipped {counts[-1]} steps, whose gradients overflowed" in capsys.readouterr().out
 
 
 class Fragile(nn.Module):

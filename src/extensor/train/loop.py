@@ -240,6 +240,11 @@ class TrainingLoop:
         self._write_end(history.stopped)
         for callback in self.trainer.callbacks:
             callback.on_fit_end(self.trainer)
+        scaler = self.trainer.scaler
+        if scaler is not None and scaler.skipped:
+            self.display.message(
+                f"Skipped {scaler.skipped} steps, whose gradients overflowed; the loss scale is {scaler.get_scale():g}."
+            )
         if history.stopped != "finished":
             resumable = history.stopped == "interrupted" and self.folder.path is not None
             kept = " A checkpoint is written; resume the run to go on from it." if resumable else ""
