@@ -88,31 +88,31 @@ bool are_finite(const Matrices<T>& x, int64_t batch, int64_t start, int64_t rows
 template <class T>
 EXTENSOR_INLINE int64_t filled_of(const Attention<T>& a, const Block& block, int64_t i) {
   const int64_t visible = a.causal ? least(block.start + i + 1, block.seen) : block.seen;
-  return (visible + Vec<T>::lanes - 1) / Vec<T>::lanes * Vec<T>::lanes;
+  return (visible + wide_lanes<T> - 1) / wide_lanes<T> * wide_lanes<T>;
 }
 
 // What is summed up or searched in some rows, a vector for each; then a number for each.
 template <class A>
 struct OfRows {
-  static constexpr int lanes = Vec<A>::lanes;
-  Vec<A> parts[most_together / lanes][lanes];
+  static constexpr int lanes = wide_lanes<A>;
+  Wide<A> parts[most_together / lanes][lanes];
 
-  EXTENSOR_INLINE Vec<A>& operator[](int64_t row) { return parts[row / lanes][row % lanes]; }
+  EXTENSOR_INLINE Wide<A>& operator[](int64_t row) { return parts[row / lanes][row % lanes]; }
   template <class Step, class T>
   EXTENSOR_INLINE void fold(int64_t rows, T (&results)[most_together]) {
     for (int64_t r = rows; r % lanes != 0; ++r) (*this)[r] = (*this)[0];
-    for (int64_t r = 0; r < rows; r += lanes) store_as<T>(results + r, fold_lanes_of_each<Step>(parts[r / lanes]));
+    for (int64_t r = 0; r < rows; r += lanes) store_wide_as<T>(results + r, fold_lanes_of_each<Step>(parts[r / lanes]));
   }
 };
 
 // The sum over the vectors of a row of f(i), in float64, still in lanes.
 template <class T, class Function>
-EXTENSOR_INLINE Vec<double> sum_in_lanes(int64_t filled, const Function& f) {
-  constexpr int parts = Vec<T>::lanes / Vec<double>::lanes;
-  Vec<double> sums[parts];
-  for (Vec<double>& sum : sums) sum = Vec<double>(0.0);
-  for (int64_t i = 0; i < filled; i += Vec<T>::lanes) {
-    const Vec<T> value = f(i);
+EXTENSOR_INLINE Wide<double> sum_in_lanes(int64_t filled, const Function& f) {
+  constexpr int parts = wide_lanes<T> / wide_lanes<double>;
+  Wide<double> sums[parts];
+  for (Wide<double>& sum : sums) sum = Wide<double>(0.0);
+  for (int64_t i = 0; i < filled; i += wide_lanes<T>) {
+    const Wide<T> value = f(i);
     for (int part = 0; part < parts; ++part) sums[part] = Add::combine(sums[part], widened_part(value, part));
   }
   return parts == 1 ? sums[0] : sums[0] + sums[parts - 1];
@@ -121,7 +121,7 @@ EXTENSOR_INLINE Vec<double> sum_in_lanes(int64_t filled, const Function& f) {
 // The largest scores of a row that are not hidden, lane by lane, the hidden ones being set to -inf. A nan may be passed over:
 // it will be found in the result.
 template <class T>
-EXTENSOR_INLINE Vec<T> hide(const Attention<T>& a, const Block& block, int64_t i, T* scores) {
+EXTENSOR_INLINE Wide<T> hide(const Attention<T>& a, const Block& block, int64_t i, T* scores) {
   const int64_t query = block.start + i, visible = a.causal ? least(query + 1, block.seen) : block.seen;
   const int64_t mask = a.mask_offsets == nullptr ? 0 : a.mask_offsets[block.batch] + query * a.mask_row;
   const T hidden = T(-__builtin_inf());
@@ -129,10 +129,10 @@ EXTENSOR_INLINE Vec<T> hide(const Attention<T>& a, const Block& block, int64_t i
     for (int64_t j = 0; j < visible; ++j) scores[j] = a.allowed[mask + j * a.mask_column] ? scores[j] : hidden;
   else if (a.added != nullptr)
     for (int64_t j = 0; j < visible; ++j) scores[j] += a.added[mask + j * a.mask_column];
-  const int64_t last = filled_of(a, block, i) - Vec<T>::lanes;
-  Vec<T> largest = load_first(scores + last, visible - last, hidden);
-  store(scores + last, largest);
-  for (int64_t j = 0; j < last; j += Vec<T>::lanes) largest = at_least(largest, load(scores + j));
+  const int64_t last = filled_of(a, block, i) - wide_lanes<T>;
+  Wide<T> largest = load_wide(scores + last, visible - last, hidden);
+  store_wide(scores + last, largest, wide_lanes<T>);
+  for (int64_t j = 0; j < last; j += wide_lanes<T>) largest = at_least(largest, load_wide(scores + j));
   return largest;
 }
 
@@ -164,8 +164,8 @@ void attend(const Attention<T>& a, const Block& block, const PackedWeight<T>& k,
     T* row = scores + r * wide;
     const Vec<T> shift = broadcast(largest[r] == T(-__builtin_inf()) ? T(0) : largest[r]);  // a query that sees nothing: every p is 0
     totals[r] = sum_in_lanes<T>(filled_of(a, block, r), [&](int64_t i) EXTENSOR_INLINE_LAMBDA {
-      const Vec<T> e = exp(load(row + i) - shift);
-      store(row + i, e);
+      const Wide<T> e = exp(load_wide(row + i) - shift);
+      store_wide(row + i, e, wide_lanes<T>);
       return e;
     });
   }
@@ -218,7 +218,7 @@ void scores_backward(const Attention<T>& a, const Block& block, const T* p, T* g
   T sums[most_together];
   for (int64_t r = 0; r < block.rows; ++r)
     totals[r] = sum_in_lanes<T>(filled_of(a, block, r), [&](int64_t i) EXTENSOR_INLINE_LAMBDA {
-      return load(p + r * wide + i) * load(grad + r * wide + i);
+      return load_wide(p + r * wide + i) * load_wide(grad + r * wide + i);
     });
   totals.template fold<Add>(block.rows, sums);
   for (int64_t r = 0; r < block.rows; ++r) {

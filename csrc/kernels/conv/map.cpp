@@ -156,11 +156,12 @@ void pack_weight(const ConvMap<T>& m, T* to) {
   }
 }
 
-// The multiplications of this way, with the empty lanes and those of tiles whose rows see different taps.
+// The multiplications of this way, with the empty lanes (`whole` says how many lanes there are to so many numbers) and those of
+// tiles whose rows see different taps.
 template <class T>
-double pixels_cost(const ConvMap<T>& m, const SeenSteps<T>& seen) {
+double pixels_cost(const ConvMap<T>& m, const SeenSteps<T>& seen, int64_t (*whole)(int64_t)) {
   // Sorting the columns by their phase costs about half as much again.
-  return (m.columns.step == 1 ? 1.1 : 1.6) * double(seen.all()) * double(m.outputs * whole_vectors<T>(m.columns.count));
+  return (m.columns.step == 1 ? 1.1 : 1.6) * double(seen.all()) * double(m.outputs * whole(m.columns.count));
 }
 
 template <class T>
@@ -171,9 +172,10 @@ void convolve(const ConvMap<T>& m) {
   if (m.images * m.groups * m.outputs == 0) return;
   if (is_depthwise(m)) return convolve_depthwise(m);
   const SeenSteps<T> seen_steps(m);
-  const double by_pixels = pixels_cost(m, seen_steps), by_outputs = outputs_cost(m, seen_steps), folded = folded_cost(m, seen_steps);
-  if (folded < by_pixels && folded < by_outputs) return convolve_folded(m, seen_steps);
-  if (by_outputs < by_pixels) return convolve_by_outputs(m, seen_steps);
+  // The folded way adds up in another order than the others, so wide vectors decide; between those two, the registers.
+  const double folded = folded_cost(m, seen_steps), by_outputs = outputs_cost(m, seen_steps, whole_wides<T>);
+  if (folded < pixels_cost(m, seen_steps, whole_wides<T>) && folded < by_outputs) return convolve_folded(m, seen_steps);
+  if (outputs_cost(m, seen_steps, whole_vectors<T>) < pixels_cost(m, seen_steps, whole_vectors<T>)) return convolve_by_outputs(m, seen_steps);
 
   // Rows per block: as many as the window has room for.
   const Window one_row(m.inputs, m.rows, m.columns, 1, lanes);

@@ -138,9 +138,9 @@ void pack_outputs(const ConvMap<T>& m, int64_t k, int64_t padded, T* weight, T* 
 
 // The multiplications of this way, with the empty lanes, and what the transpose costs.
 template <class T>
-double outputs_cost(const ConvMap<T>& m, const SeenSteps<T>& seen) {
+double outputs_cost(const ConvMap<T>& m, const SeenSteps<T>& seen, int64_t (*whole)(int64_t)) {
   if (m.columns.step > 2) return HUGE_VAL;
-  return double(whole_vectors<T>(m.outputs) * m.columns.count) * double(seen.all() + 16 * m.rows.count);
+  return double(whole(m.outputs) * m.columns.count) * double(seen.all() + 16 * m.rows.count);
 }
 
 template <class T>

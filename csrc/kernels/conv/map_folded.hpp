@@ -20,8 +20,8 @@ namespace extensor::EXTENSOR_ISA {
 template <class T>
 double folded_cost(const ConvMap<T>& m, const SeenSteps<T>& seen) {
   if (m.rows.step != 1 || m.columns.step != 1 || m.columns.taps < 2 || !seen.finite()) return HUGE_VAL;
-  const double products = double(seen.all() / m.columns.taps) * double(m.columns.source * whole_vectors<T>(m.outputs * m.columns.taps));
-  return products + double(m.rows.count * m.columns.count) * double(whole_vectors<T>(m.outputs)) * double(3 * m.columns.taps + 16);
+  const double products = double(seen.all() / m.columns.taps) * double(m.columns.source * whole_wides<T>(m.outputs * m.columns.taps));
+  return products + double(m.rows.count * m.columns.count) * double(whole_wides<T>(m.outputs)) * double(3 * m.columns.taps + 16);
 }
 
 // The panel that starts with lane i of group g begins at (g * padded + i) * k. Lanes that do not exist are 0.

@@ -28,32 +28,38 @@ constexpr int64_t longest_chain = 256;  // vectors added up before they go into 
 constexpr int64_t most_slices = 8;
 // As many sums as there are registers for.
 constexpr int tile_outputs = vector_bytes == 64 ? 6 : 4, tile_taps = vector_bytes == 64 ? 4 : 3;
+constexpr int64_t tile_chain = min_of(longest_chain, tile_bytes / (6 * 64));  // of wide vectors; the same for every set
 
 template <class T>
 struct Batch {
-  int64_t blocks, lines, across;  // `across` vectors in a line: a row of pixels, or a column
+  int64_t blocks, lines, across;  // `across` wide vectors in a line: a row of pixels, or a column
   const T* grad;
   int64_t grad_block, grad_plane, grad_line, grad_step;
   const T* seen;
   int64_t seen_block, seen_line, seen_step;
-  int64_t rest;  // how many lanes of a row's last vector exist, if not all
-  Mask<T> last;  // and which
+  int64_t rest;  // how many lanes of a row's last wide vector exist, if not all
 };
 
-// sums[i] += the sum of the lanes of value i, for up to four vectors of floats at once.
-template <int Count, class T>
-EXTENSOR_INLINE void add_four_sums(Vec<T> v0, Vec<T> v1, Vec<T> v2, Vec<T> v3, double* sums) {
+// lanes[4 q + i] = the sum of the four lanes q of value i.
+template <class T>
+EXTENSOR_INLINE void add_within_parts(Vec<T> v0, Vec<T> v1, Vec<T> v2, Vec<T> v3, T* lanes) {
   Vec<T> low, high, first, second;
   interleave_parts(v0, v2, low, high);
   first = low + high;  // parts of v0 v2 v0 v2
   interleave_parts(v1, v3, low, high);
   second = low + high;  // v1 v3 v1 v3
   interleave_parts(first, second, low, high);
-  T lanes[Vec<T>::lanes];
   store(lanes, low + high);  // v0 v1 v2 v3 in every part
+}
+
+// sums[i] += the sum of the lanes of value i, for up to four vectors of floats at once.
+template <int Count, class T>
+EXTENSOR_INLINE void add_four_sums(const Wide<T>& v0, const Wide<T>& v1, const Wide<T>& v2, const Wide<T>& v3, double* sums) {
+  T lanes[wide_lanes<T>];
+  for (int p = 0; p < wide_parts; ++p) add_within_parts(part_of(v0, p), part_of(v1, p), part_of(v2, p), part_of(v3, p), lanes + p * Vec<T>::lanes);
   for (int i = 0; i < Count; ++i) {
     T sum = lanes[i];
-    for (int part = 4; part < Vec<T>::lanes; part += 4) sum += lanes[part + i];
+    for (int part = 4; part < wide_lanes<T>; part += 4) sum += lanes[part + i];
     sums[i] += double(sum);
   }
 }
@@ -71,19 +77,20 @@ struct Sums {
   }
 };
 
+// One part of the wide vectors: its sums, of which the lanes are still apart.
 template <class T, int Outputs, int Taps, bool Partial>
-void add_products(const Batch<T>& batch, const T* grad, const int64_t* offsets, double* sums, int64_t row) {
-  Sums<T, Outputs, Taps> total;
+EXTENSOR_INLINE void add_part(const Batch<T>& batch, int part, const T* grad, const int64_t* offsets, Sums<T, Outputs, Taps>& total) {
 #pragma GCC unroll 8
   for (auto& line : total.acc)
 #pragma GCC unroll 8
     for (auto& sum : line) sum = Vec<T>(0.0);
+  const int64_t before = part * Vec<T>::lanes, rest = min_of(Vec<T>::lanes, batch.rest - before);  // of the last wide vector
+  const Mask<T> last = lanes_below<T>(int(max_of(0, rest)));
   int64_t offset[Taps];
   for (int t = 0; t < Taps; ++t) offset[t] = offsets[t];
-  const int64_t rest = batch.rest;
   for (int64_t block = 0; block < batch.blocks; ++block) {
-    const T* g_line = grad + block * batch.grad_block;
-    const T* x_line = batch.seen + block * batch.seen_block;
+    const T* g_line = grad + block * batch.grad_block + before;
+    const T* x_line = batch.seen + block * batch.seen_block + before;
     for (int64_t line = 0; line < batch.lines; ++line, g_line += batch.grad_line, x_line += batch.seen_line) {
       const T* g = g_line;
       const T* x = x_line;
@@ -92,19 +99,35 @@ void add_products(const Batch<T>& batch, const T* grad, const int64_t* offsets, 
         for (int t = 0; t < Taps; ++t) seen[t] = load(x + offset[t]);
         total.add(g, batch.grad_plane, seen);
       }
-      if (Partial) {  // the gradient is 0 in the lanes that do not exist; what is seen there must not be inf or nan
-        for (int t = 0; t < Taps; ++t) seen[t] = keep(batch.last, load(x + offset[t]));
+      if (Partial && rest > 0) {  // the gradient is 0 in the lanes that do not exist; what is seen there must not be inf or nan
+        for (int t = 0; t < Taps; ++t) seen[t] = keep(last, load(x + offset[t]));
         total.add(g, batch.grad_plane, seen, rest);
       }
     }
   }
+}
+
+template <class T, int Outputs, int Taps, bool Partial>
+void add_products(const Batch<T>& batch, const T* grad, const int64_t* offsets, double* sums, int64_t row) {
+  Sums<T, Outputs, Taps> parts[wide_parts];
+  if constexpr (wide_parts == 1) {
+    add_part<T, Outputs, Taps, Partial>(batch, 0, grad, offsets, parts[0]);
+  } else {
+    for (int p = 0; p < wide_parts; ++p) {
+      Sums<T, Outputs, Taps> total;
+      add_part<T, Outputs, Taps, Partial>(batch, p, grad, offsets, total);
+      parts[p] = total;
+    }
+  }
 #pragma GCC unroll 8
   for (int o = 0; o < Outputs; ++o) {
-    const auto& acc = total.acc[o];
+    Wide<T> acc[Taps];
+    for (int t = 0; t < Taps; ++t)
+      for (int p = 0; p < wide_parts; ++p) part_of(acc[t], p) = parts[p].acc[o][t];
     if constexpr (Taps > 1 && part_lanes<T> == 4)
-      add_four_sums<Taps>(acc[0], acc[1], acc[Taps > 2 ? 2 : 0], acc[Taps > 3 ? 3 : 0], sums + o * row);
+      add_four_sums<Taps, T>(acc[0], acc[1], acc[Taps > 2 ? 2 : 0], acc[Taps > 3 ? 3 : 0], sums + o * row);
     else
-      for (int t = 0; t < Taps; ++t) sums[o * row + t] += double(sum_lanes(acc[t]));
+      for (int t = 0; t < Taps; ++t) sums[o * row + t] += double(sum_lanes<T>(acc[t]));
   }
 }
 
@@ -153,7 +176,7 @@ void copy_padded(const T* from, int64_t rows, int64_t length, int64_t all_rows, 
 
 template <class T>
 void weight_gradient(const ConvWeightMap<T>& m) {
-  constexpr int lanes = Vec<T>::lanes;
+  constexpr int lanes = wide_lanes<T>;
   const int64_t k = m.inputs * m.rows.taps * m.columns.taps, size = m.groups * m.outputs * k;
   if (size == 0) return;
   if (m.images == 0) {
@@ -168,12 +191,11 @@ void weight_gradient(const ConvWeightMap<T>& m) {
   // Blocks of rows, and how many of them at a time.
   const Window one_row(m.inputs, m.rows, m.columns, 1, lanes);
   const int64_t row_bytes = (m.inputs * one_row.row_length() * m.rows.step + m.outputs * grad_row) * int64_t(sizeof(T));
-  const int64_t chain = min_of(longest_chain, tile_bytes / (tile_outputs * vector_bytes));
-  const int64_t fitting = max_of(1, min_of(batch_bytes / row_bytes, chain / across));
+  const int64_t fitting = max_of(1, min_of(batch_bytes / row_bytes, tile_chain / across));
   const int64_t parts = ceil_div(m.rows.count, fitting), block_rows = ceil_div(m.rows.count, parts);
   const Window window(m.inputs, m.rows, m.columns, block_rows, lanes);
   const int64_t block_bytes = (window.size() + m.outputs * block_rows * grad_row) * int64_t(sizeof(T));
-  const int64_t together = max_of(1, min_of(batch_bytes / block_bytes, chain / (block_rows * across)));
+  const int64_t together = max_of(1, min_of(batch_bytes / block_bytes, tile_chain / (block_rows * across)));
   const int64_t blocks = m.images * parts;
   const int64_t slices = min_of(most_slices, ceil_div(blocks, together));
   const int64_t slice_blocks = ceil_div(blocks, slices);
@@ -219,7 +241,6 @@ void weight_gradient(const ConvWeightMap<T>& m) {
           batch.grad_block = m.outputs * block_rows * grad_row;
         }
         batch.grad_plane = in_place ? grad_plane : block_rows * grad_row;
-        batch.last = lanes_below<T>(rest == 0 ? lanes : int(rest));
         for (int64_t b = 0; b < batch.blocks; ++b) {
           const int64_t image = (first + b) / parts, row = (first + b) % parts * block_rows;
           const int64_t channels = image * m.groups + group;

@@ -85,8 +85,8 @@ TapsFunction<T> taps_of(int64_t taps, std::integer_sequence<int, Index...>) {
 template <class T>
 bool fills_outputs_better(const ConvWeightMap<T>& m) {
   // outputs / whole(outputs) > columns / whole(columns), by a tenth
-  if (m.columns.step > 1) return m.outputs * whole_vectors<T>(m.columns.count) >= m.columns.count * whole_vectors<T>(m.outputs);
-  return 10 * m.outputs * whole_vectors<T>(m.columns.count) > 11 * m.columns.count * whole_vectors<T>(m.outputs);
+  if (m.columns.step > 1) return m.outputs * whole_wides<T>(m.columns.count) >= m.columns.count * whole_wides<T>(m.outputs);
+  return 10 * m.outputs * whole_wides<T>(m.columns.count) > 11 * m.columns.count * whole_wides<T>(m.outputs);
 }
 
 template <class T>

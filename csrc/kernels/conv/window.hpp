@@ -7,7 +7,7 @@
 #pragma once
 
 #include "core/whole.hpp"
-#include "core/partial.hpp"
+#include "core/wide.hpp"
 #include "core/workspace.hpp"
 #include "kernels/conv/maps.hpp"
 
@@ -17,6 +17,12 @@ namespace extensor::EXTENSOR_ISA {
 template <class T>
 constexpr int64_t whole_vectors(int64_t count) {
   return ceil_div(count, Vec<T>::lanes) * Vec<T>::lanes;
+}
+
+// And to whole wide vectors: what decides how sums are made is not to depend on the registers.
+template <class T>
+constexpr int64_t whole_wides(int64_t count) {
+  return ceil_div(count, wide_lanes<T>) * wide_lanes<T>;
 }
 
 inline int64_t least_shift(const ConvAxis& axis) {

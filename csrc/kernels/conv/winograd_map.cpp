@@ -34,6 +34,7 @@ bool transform_weight(const ConvMap<float>& m, int64_t outputs, int64_t distance
   for (int64_t c = 0; c < m.inputs; ++c) {  // 36 places are written to at a time: each is to go forward steadily
     for (int64_t o = 0; o < outputs; o += lanes) {
       const int64_t count = min_of(lanes, m.outputs - o);
+      Spread::Part sizes_of_part(spread, o);
       Doubles taps[2][3][3];
       for (int64_t p = 0; p < 3; ++p) {
         for (int64_t q = 0; q < 3; ++q) {
@@ -41,7 +42,7 @@ bool transform_weight(const ConvMap<float>& m, int64_t outputs, int64_t distance
           float lane[lanes] = {};
           for (int64_t i = 0; i < count; ++i) lane[i] = from[i * m.weight_output];
           const Floats tap = load(lane);
-          spread.add(tap, lanes_below<float>(int(count)));
+          sizes_of_part.add(tap, lanes_below<float>(int(count)));
           const int64_t row = m.rows.shift[p] - first_row, column = m.columns.shift[q] - first_column;
           add_to_sums(sizes.data() + (row * 3 + column) * outputs + o, abs(tap));
           taps[0][row][column] = widen_low(tap);
@@ -115,7 +116,7 @@ void store_unit(const TilePlan& plan, int64_t unit, const float* pixels, int64_t
 bool winograd_map(const ConvMap<float>& m) {
   if (!winograd_pays(m)) return false;
   const int64_t inputs = whole_vectors<float>(m.inputs), outputs = whole_vectors<float>(m.outputs);
-  const TilePlan plan(m.images, m.rows.count, m.columns.count, inputs + outputs, least_tiles);
+  const TilePlan plan(m.images, m.rows.count, m.columns.count, whole_wides<float>(m.inputs) + whole_wides<float>(m.outputs), least_tiles);
   const int64_t weight_distance = point_distance(m.inputs, outputs);
   Workspace<float> weight(winograd_products * weight_distance);
   if (weight.data() == nullptr) return false;

@@ -8,8 +8,8 @@
 
 namespace extensor::EXTENSOR_ISA {
 
-// Transformed tiles of a block stay in the second-level cache.
-constexpr int64_t block_bytes = vector_bytes == 64 ? 640 * 1024 : 320 * 1024;
+// Transformed tiles of a block stay in the second-level cache. The same for every set: blocks decide how sums are made.
+constexpr int64_t block_bytes = 640 * 1024;
 
 // Zero as long as every value added is finite, then nan.
 template <class T>
@@ -21,20 +21,34 @@ EXTENSOR_INLINE Vec<T> add_suspicion(Vec<T> suspicion, Vec<T> value) {
 // the largest of them, also where the plain sum would not see it.
 struct Spread {
   static constexpr double widest = 256;  // largest over mean
-  Floats largest{0.0}, total{0.0};
+  Wide<float> largest{0.0}, total{0.0};
   int64_t count = 0;
 
-  EXTENSOR_INLINE void add(Floats value, Mask<float> existing) {
-    value = keep(existing, value);
-    largest = at_least(largest, abs(value));
-    total = total + abs(value);
-    count += Floats::lanes;
-  }
+  // Channels that fill a register: `first` is the number of the first of them.
+  class Part {
+   public:
+    EXTENSOR_INLINE Part(Spread& spread, int64_t first)
+        : spread_(spread), part_(int(first / Floats::lanes % wide_parts)), largest_(part_of(spread.largest, part_)), total_(part_of(spread.total, part_)) {}
+    EXTENSOR_INLINE ~Part() { part_of(spread_.largest, part_) = largest_, part_of(spread_.total, part_) = total_; }
+    EXTENSOR_INLINE void add(Floats value, Mask<float> existing) {
+      value = keep(existing, value);
+      largest_ = at_least(largest_, abs(value));
+      total_ = total_ + abs(value);
+      if (part_ == 0) spread_.count += wide_lanes<float>;
+    }
+
+   private:
+    Spread& spread_;
+    int part_;
+    Floats largest_, total_;
+  };
   bool is_wide() const {
+    float most_of[wide_lanes<float>], total_of[wide_lanes<float>];
+    store_wide(most_of, largest, wide_lanes<float>), store_wide(total_of, total, wide_lanes<float>);
     double most = 0, sum = 0;
-    for (int lane = 0; lane < Floats::lanes; ++lane) {
-      most = most > double(largest.v[lane]) ? most : double(largest.v[lane]);
-      sum += double(total.v[lane]);
+    for (int lane = 0; lane < wide_lanes<float>; ++lane) {
+      most = most > double(most_of[lane]) ? most : double(most_of[lane]);
+      sum += double(total_of[lane]);
     }
     return most * double(count) > widest * sum;
   }
@@ -42,7 +56,7 @@ struct Spread {
 
 // Rough time of one tile: 36 multiplications for every pair of channels, and the transforms and copies of each channel.
 inline double winograd_ns(int64_t inputs, int64_t outputs) {
-  return 0.72 * double(inputs * outputs) + 8 * double(whole_vectors<float>(inputs) + whole_vectors<float>(outputs));
+  return 0.72 * double(inputs * outputs) + 8 * double(whole_wides<float>(inputs) + whole_wides<float>(outputs));
 }
 
 // Whether three neighbouring positions are seen, forwards or backwards, one output after the other.
@@ -104,7 +118,7 @@ struct Region {
   int64_t size() const { return rows * columns * Floats::lanes; }  // of one vector of channels
 };
 
-inline void copy_pixels(const float* const* channels, int64_t count, float* to, Mask<float> existing, Spread& spread) {
+inline void copy_pixels(const float* const* channels, int64_t count, float* to, Mask<float> existing, Spread::Part spread) {
   constexpr int lanes = Floats::lanes, strip = part_lanes<float>;
   const auto copy_strip = [&](int64_t first) EXTENSOR_INLINE_LAMBDA {
     Floats pixels[strip];
@@ -143,7 +157,7 @@ inline Spread copy_region(const float* source, int64_t channels, int64_t height,
       for (int lane = 0; lane < lanes; ++lane)
         from[lane] = source + (min_of(c + lane, channels - 1) * height + row) * width + skipped;
       if (left > 0) std::memset(to, 0, size_t(left * lanes) * sizeof(float));
-      copy_pixels(from, count, to + left * lanes, lanes_below<float>(int(min_of(lanes, channels - c))), spread);
+      copy_pixels(from, count, to + left * lanes, lanes_below<float>(int(min_of(lanes, channels - c))), Spread::Part(spread, c));
       if (right > 0) std::memset(to + (left + count) * lanes, 0, size_t(right * lanes) * sizeof(float));
     }
   }

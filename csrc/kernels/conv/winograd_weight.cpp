@@ -61,7 +61,7 @@ void transform_sums(const double* sums, int64_t slices, int64_t slice_size, int6
 bool winograd_weight_gradient(const ConvWeightMap<float>& m) {
   if (!winograd_pays(m)) return false;
   const int64_t inputs = whole_vectors<float>(m.inputs), outputs = whole_vectors<float>(m.outputs);
-  const TilePlan plan(m.images, m.rows.count, m.columns.count, inputs + outputs, least_tiles);
+  const TilePlan plan(m.images, m.rows.count, m.columns.count, whole_wides<float>(m.inputs) + whole_wides<float>(m.outputs), least_tiles);
   const int64_t tiles = plan.together * plan.unit_tiles;
   const int64_t seen_distance = point_distance(tiles, inputs), grad_distance = point_distance(tiles, outputs);
   const Region seen_region{0, m.columns.shift[0], plan.band * winograd_outputs + 2, plan.across * winograd_outputs + 2};
@@ -71,7 +71,7 @@ bool winograd_weight_gradient(const ConvWeightMap<float>& m) {
 
   const int64_t distance = m.outputs * inputs, size = winograd_products * distance;
   const int64_t wanted = max_of(1, min_of(min_of(most_slices, plan.units * plan.unit_tiles / slice_tiles),
-                                          sums_bytes / (size * int64_t(sizeof(double)))));
+                                          sums_bytes / (winograd_products * m.outputs * whole_wides<float>(m.inputs) * int64_t(sizeof(double)))));
   const int64_t slice_blocks = ceil_div(plan.blocks, min_of(wanted, plan.blocks)), slices = ceil_div(plan.blocks, slice_blocks);
   Workspace<double> sums(slices * size);
   Workspace<uint8_t> fine(slices);

@@ -436,7 +436,7 @@ void multiply(const Product<T>& x) {
     return multiply(Product<T>{1, x.m, x.k, x.b, 1, x.b_row, x.a, x.a_col, x.a_row, x.c, x.m, x.accumulate, x.row_bias,
                                x.column_bias, x.activation});
   }
-  if (x.k == 1 && x.b_col == 1 && x.n >= Vec<T>::lanes && !x.accumulate && !x.column_bias && !x.row_bias &&
+  if (x.k == 1 && x.b_col == 1 && x.n >= wide_lanes<T> && !x.accumulate && !x.column_bias && !x.row_bias &&
       x.activation == Activation::none)
     return multiply_outer(x);
   const bool a_dense = x.a_col == 1 || x.k == 1, b_dense = x.b_row == 1 || x.k == 1;
@@ -455,7 +455,7 @@ void multiply(const Product<T>& x) {
     y.b = copy.data(), y.b_col = x.k, y.b_row = 1;
     return multiply(y);
   }
-  if (a_dense && b_dense && x.k >= Vec<T>::lanes) {
+  if (a_dense && b_dense && x.k >= wide_lanes<T>) {
     if (x.m == 1 && x.n == 1) return multiply_one_dot(x);
     if (x.m <= dot_rows || x.n <= few)
       return for_each_rectangle(x, false, [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) { multiply_dots(x, i0, i1, j0, j1); });

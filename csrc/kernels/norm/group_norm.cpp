@@ -43,9 +43,9 @@ void backward(const GroupNorm<T>& norm, const T* g, double* sums, T* grad_x, T* 
     double sum_h = 0, sum_hu = 0;
     for (int64_t m = 0; m < members; ++m) {
       const int64_t start = m * inner, place = r * members + m;
-      const Sums<2> both = sum_in_fours<T, 2>(inner, [&](int64_t i, int64_t count, Vec<T>(&few)[2]) EXTENSOR_INLINE_LAMBDA {
-        const Vec<T> dy = load_first(grad + start + i, count);
-        few[0] = few[0] + dy, few[1] = fma(dy, unit(load_first(x + start + i, count)), few[1]);
+      const Sums<2> both = sum_in_fours<T, 2>(inner, [&](int64_t i, int64_t count, Wide<T>(&few)[2]) EXTENSOR_INLINE_LAMBDA {
+        const Wide<T> dy = load_wide(grad + start + i, count);
+        few[0] = few[0] + dy, few[1] = fma(dy, unit(load_wide(x + start + i, count)), few[1]);
       });
       plain[place] = both.of[0], along[place] = both.of[1];
       const double weight = norm.weight == nullptr ? 1.0 : double(norm.weight[place % norm.channels]);

@@ -14,7 +14,7 @@ namespace {
 
 // Rows that go through each pass together: none waits for another's root, and sums over the rows are widened once for all of
 // them. Longer rows would push each other out of the cache.
-constexpr int most_rows = Vec<double>::lanes;
+constexpr int most_rows = wide_lanes<double>;
 
 // body(first row, how many) for rows begin .. end, a few at a time or one by one.
 template <class T, class Body>
@@ -63,17 +63,18 @@ EXTENSOR_INLINE void backward_rows(const RowNorm<T>& norm, const T* x, const Nor
   };
   T minus_h[most_rows] = {}, minus_hu[most_rows] = {};  // minus the means of h and of h u
   if (grad_x != nullptr) {
-    Vec<double> of_h[Count], of_hu[Count];
+    Wide<double> of_h[Count], of_hu[Count];
     for (int k = 0; k < Count; ++k) {
-      const SumsInLanes<2> sums = lanes_in_fours<T, 2>(n, [&](int64_t i, int64_t count, Vec<T>(&sums)[2]) EXTENSOR_INLINE_LAMBDA {
-        const Vec<T> h = scaled(load_first(g + k * n + i, count), i, count);
-        sums[0] = sums[0] + h, sums[1] = fma(h, unit(k, i, count), sums[1]);
+      const SumsInLanes<2> sums = lanes_in_fours<T, 2>(n, [&](int64_t i, int64_t count, Wide<T>(&sums)[2]) EXTENSOR_INLINE_LAMBDA {
+        Wide<T> h = load_wide(g + k * n + i, count);
+        if (norm.weight != nullptr) h = h * load_wide(norm.weight + i, count);
+        sums[0] = sums[0] + h, sums[1] = fma(h, units[k](load_wide(x + k * n + i, count)), sums[1]);
       });
       of_h[k] = sums.of[0], of_hu[k] = sums.of[1];
     }
     const Vec<double> minus_length{-double(n)};
-    if (norm.centre) store_as<T>(minus_h, sums_of_lanes(of_h) / minus_length);
-    store_as<T>(minus_hu, sums_of_lanes(of_hu) / minus_length);
+    if (norm.centre) store_wide_as<T>(minus_h, sums_of_lanes(of_h) / minus_length);
+    store_wide_as<T>(minus_hu, sums_of_lanes(of_hu) / minus_length);
   }
   Vec<T> inverse[Count];
   for (int k = 0; k < Count; ++k) inverse[k] = units[k].inverse * broadcast(factor);
@@ -137,27 +138,30 @@ struct ChannelSums {
 
 template <class T, bool with_gradient>
 EXTENSOR_INLINE ChannelSums channel_sums(const ChannelNorm<T>& norm, int64_t channel, const T* g, double shift) {
-  constexpr int parts = Vec<T>::lanes / Vec<double>::lanes;
+  constexpr int lanes = wide_lanes<T>, parts = lanes / wide_lanes<double>;
   const Vec<double> centre(shift);
-  Vec<double> d_sum[parts], dd_sum[parts], g_sum[parts], gd_sum[parts];  // a chain for each part of a vector: they overlap
-  for (int part = 0; part < parts; ++part) d_sum[part] = dd_sum[part] = g_sum[part] = gd_sum[part] = Vec<double>(0.0);
+  Wide<double> d_sum[parts], dd_sum[parts], g_sum[parts], gd_sum[parts];  // a chain for each part of a vector: they overlap
+  for (int part = 0; part < parts; ++part) d_sum[part] = dd_sum[part] = g_sum[part] = gd_sum[part] = Wide<double>(0.0);
   for (int64_t b = 0; b < norm.batch; ++b) {
     const int64_t at = (b * norm.channels + channel) * norm.inner;
-    for_each_vector<T>(norm.inner, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-      const Vec<T> x = load_first(norm.x + at + i, count, T(shift));
-      Vec<T> grad(0.0);
-      if constexpr (with_gradient) grad = load_first(g + at + i, count);
+    const auto add = [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
+      const Wide<T> x = load_wide(norm.x + at + i, count, T(shift));
+      Wide<T> grad(0.0);
+      if constexpr (with_gradient) grad = load_wide(g + at + i, count);
       for (int part = 0; part < parts; ++part) {
-        const Vec<double> d = widened_part(x, part) - centre;
+        const Wide<double> d = widened_part(x, part) - centre;
         d_sum[part] = d_sum[part] + d, dd_sum[part] = fma(d, d, dd_sum[part]);
         if constexpr (with_gradient) {
-          const Vec<double> wide = widened_part(grad, part);
+          const Wide<double> wide = widened_part(grad, part);
           g_sum[part] = g_sum[part] + wide, gd_sum[part] = fma(wide, d, gd_sum[part]);
         }
       }
-    });
+    };
+    int64_t i = 0;
+    for (; i + lanes <= norm.inner; i += lanes) add(i, lanes);
+    if (i < norm.inner) add(i, norm.inner - i);
   }
-  const auto total = [](const Vec<double>(&sums)[parts]) EXTENSOR_INLINE_LAMBDA {
+  const auto total = [](const Wide<double>(&sums)[parts]) EXTENSOR_INLINE_LAMBDA {
     return fold_lanes<Add>(parts == 1 ? sums[0] : sums[0] + sums[parts - 1]);
   };
   return {total(d_sum), total(dd_sum), total(g_sum), total(gd_sum)};

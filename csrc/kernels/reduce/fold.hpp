@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/whole.hpp"
-#include "core/partial.hpp"
+#include "core/wide.hpp"
 
 namespace extensor::EXTENSOR_ISA {
 
@@ -19,6 +19,8 @@ struct Add {
   // 1 * b + a is a + b, on the multipliers: the adders are busy widening float to double.
   template <class T>
   static EXTENSOR_INLINE Vec<T> combine(Vec<T> a, Vec<T> b) { return has_fma ? fma(b, Vec<T>(1.0), a) : a + b; }
+  template <class T>
+  static EXTENSOR_INLINE Group<T> combine(const Group<T>& a, const Group<T>& b) { return EXTENSOR_BY_PARTS(combine(a.part[p], b.part[p])); }
 };
 struct Multiply {
   static constexpr double start = 1;
@@ -60,7 +62,16 @@ EXTENSOR_INLINE double fold_lanes(Vec<A> value) {
   return double(value.v[0]);
 }
 
-// Lane i of the result: the lanes of values[i] combined. As many vectors as they have lanes share the steps that one alone
+template <class Step, class A>
+EXTENSOR_INLINE double fold_lanes(Group<A> value) {
+#pragma GCC unroll 2
+  for (int half = wide_parts / 2; half > 0; half /= 2)
+#pragma GCC unroll 2
+    for (int p = 0; p < half; ++p) value.part[p] = Step::combine(value.part[p], value.part[p + half]);
+  return fold_lanes<Step>(value.part[0]);
+}
+
+// Lane i of the result: the lanes of values[i] combined, neighbours first. As many vectors as they have lanes share the steps that one alone
 // would take with most lanes idle. Leaves nothing of use in `values`.
 template <class Step, class A>
 EXTENSOR_INLINE Vec<A> fold_lanes_of_each(Vec<A> (&values)[Vec<A>::lanes]) {
@@ -76,25 +87,88 @@ EXTENSOR_INLINE Vec<A> fold_lanes_of_each(Vec<A> (&values)[Vec<A>::lanes]) {
   return values[0];
 }
 
-// n neighbours. A is the type of the accumulators: eight vectors of them hide the latency of the additions.
+template <class Step, class A>
+EXTENSOR_INLINE Group<A> fold_lanes_of_each(Group<A> (&values)[wide_lanes<A>]) {
+  constexpr int lanes = Vec<A>::lanes;
+  Group<A> result;
+#pragma GCC unroll 4
+  for (int q = 0; q < wide_parts; ++q) {
+    Vec<A> parts[wide_parts];
+    for (int p = 0; p < wide_parts; ++p) {
+      Vec<A> some[lanes];
+      for (int i = 0; i < lanes; ++i) some[i] = values[q * lanes + i].part[p];
+      parts[p] = fold_lanes_of_each<Step>(some);
+    }
+    for (int half = wide_parts / 2; half > 0; half /= 2)
+      for (int p = 0; p < half; ++p) parts[p] = Step::combine(parts[2 * p], parts[2 * p + 1]);
+    result.part[q] = parts[0];
+  }
+  return result;
+}
+
+// The sum or product of n neighbours in float64: eight chains of four lanes. Half of a register of AVX-512, whose own way
+// (folds_in_halves) is faster and combines the same elements.
+template <class Step>
+EXTENSOR_INLINE double fold_in_fours(const float* x, int64_t n) {
+  if constexpr (folds_in_halves) {
+    return fold_widened<std::is_same_v<Step, Add>>(x, n, float(Step::start));
+  } else {
+    constexpr int lanes = 4, chains = 8, wide = Vec<double>::lanes, parts = lanes / wide;
+    Vec<double> acc[chains][parts];
+#pragma GCC unroll 8
+    for (auto& sum : acc)
+#pragma GCC unroll 2
+      for (auto& part : sum) part = Vec<double>(Step::start);
+    int64_t i = 0;
+    for (; i + lanes * chains <= n; i += lanes * chains)
+#pragma GCC unroll 8
+      for (int c = 0; c < chains; ++c)
+#pragma GCC unroll 2
+        for (int p = 0; p < parts; ++p) acc[c][p] = Step::combine(acc[c][p], load_as<double>(x + i + c * lanes + p * wide));
+    for (; i + lanes <= n; i += lanes)
+      for (int p = 0; p < parts; ++p) acc[0][p] = Step::combine(acc[0][p], load_as<double>(x + i + p * wide));
+    for (int p = 0; p < parts && i + p * wide < n; ++p)
+      acc[1][p] = Step::combine(acc[1][p], load_first_as<double>(x + i + p * wide, n - i - p * wide, Step::start));
+#pragma GCC unroll 4
+    for (int step = 1; step < chains; step *= 2)
+      for (int c = 0; c < chains; c += 2 * step)
+        for (int p = 0; p < parts; ++p) acc[c][p] = Step::combine(acc[c][p], acc[c + step][p]);
+    if constexpr (parts == 2) acc[0][0] = Step::combine(acc[0][0], acc[0][parts - 1]);
+    return fold_lanes<Step>(acc[0][0]);
+  }
+}
+
+// n neighbours. A is the type of the accumulators: eight chains of them hide the latency of the additions. Wide vectors of
+// several registers take a pass for each of them, for chains that do not fit the registers would be slower.
 template <class Step, class A, class T>
 EXTENSOR_INLINE double fold_row(const T* x, int64_t n) {
-  if constexpr (sizeof(A) > sizeof(T) && folds_in_halves) return fold_widened<std::is_same_v<Step, Add>>(x, n, float(Step::start));
-  constexpr int lanes = Vec<A>::lanes, chains = 8;
-  Vec<A> total(Step::start);
-  int64_t i = 0;
-  if (n >= lanes * chains) {
-    Vec<A> acc[chains];
-    for (int c = 0; c < chains; ++c) acc[c] = load_as<A>(x + c * lanes);
-    for (i = lanes * chains; i + lanes * chains <= n; i += lanes * chains)
-      for (int c = 0; c < chains; ++c) acc[c] = Step::combine(acc[c], load_as<A>(x + i + c * lanes));
-    for (int half = chains / 2; half > 0; half /= 2)
-      for (int c = 0; c < half; ++c) acc[c] = Step::combine(acc[c], acc[c + half]);
-    total = acc[0];
+  if constexpr (sizeof(A) > sizeof(T) && has_fma) {
+    return fold_in_fours<Step>(x, n);
+  } else {
+    constexpr int lanes = wide_lanes<A>, chains = 8;
+    Wide<A> total{Step::start};
+    int64_t i = 0;
+    if (n >= lanes * chains) {
+      const int64_t end = n / (lanes * chains) * (lanes * chains);
+      for (int p = 0; p < wide_parts; ++p) {
+        const T* from = x + p * Vec<A>::lanes;
+        Vec<A> acc[chains];
+        for (int c = 0; c < chains; ++c) acc[c] = load_as<A>(from + c * lanes);
+        for (i = lanes * chains; i < end; i += lanes * chains)
+          for (int c = 0; c < chains; ++c) acc[c] = Step::combine(acc[c], load_as<A>(from + i + c * lanes));
+        for (int half = chains / 2; half > 0; half /= 2)
+          for (int c = 0; c < half; ++c) acc[c] = Step::combine(acc[c], acc[c + half]);
+        part_of(total, p) = acc[0];
+      }
+    }
+    const auto add = [&](const Wide<A>& more) EXTENSOR_INLINE_LAMBDA {
+#pragma GCC unroll 4
+      for (int p = 0; p < wide_parts; ++p) part_of(total, p) = Step::combine(part_of(total, p), part_of(more, p));
+    };
+    for (; i + lanes <= n; i += lanes) add(load_wide_as<A>(x + i));
+    if (i < n) add(load_wide_as<A>(x + i, n - i, A(Step::start)));
+    return fold_lanes<Step>(total);
   }
-  for (; i + lanes <= n; i += lanes) total = Step::combine(total, load_as<A>(x + i));
-  if (i < n) total = Step::combine(total, load_first_as<A>(x + i, n - i, A(Step::start)));
-  return fold_lanes<Step>(total);
 }
 
 // totals[c] = combine(totals[c], x[0, c], ..., x[Rows - 1, c]) for `width` neighbouring columns.

@@ -13,11 +13,13 @@ inline Float16 narrowed(float value, Float16) { return {narrow_float16_bits(valu
 inline BFloat16 narrowed(float value, BFloat16) { return {narrow_bfloat16_bits(value)}; }
 
 #if defined(__AVX2__) && defined(__F16C__)
-// Two vectors of neighbours added, no matter which to which.
-EXTENSOR_INLINE Floats sum_of_two(const Float16* x) { return load_widened(x) + load_widened(x + Floats::lanes); }
-EXTENSOR_INLINE Floats sum_of_two(const BFloat16* x) {
+// Part p of two wide vectors of neighbours added: float16 one vector to the other, bfloat16 those at even places to those at odd ones.
+EXTENSOR_INLINE Floats part_of_two(const Float16* x, int p) {
+  return load_widened(x + p * Floats::lanes) + load_widened(x + wide_lanes<float> + p * Floats::lanes);
+}
+EXTENSOR_INLINE Floats part_of_two(const BFloat16* x, int p) {
   Integers<float> pairs;
-  std::memcpy(&pairs.v, x, sizeof pairs.v);
+  std::memcpy(&pairs.v, x + 2 * p * Floats::lanes, sizeof pairs.v);
   return from_bits(pairs << 16) + from_bits(pairs & int32_t(0xffff0000));
 }
 
@@ -25,19 +27,25 @@ EXTENSOR_INLINE Floats sum_of_two(const BFloat16* x) {
 template <class S, bool mean>
 struct HalfSum {
   static EXTENSOR_INLINE State row(const S* x, int64_t n) {
-    constexpr int lanes = Floats::lanes;
-    Doubles low(0.0), high(0.0);
-    const auto four = [](const S* from) EXTENSOR_INLINE_LAMBDA { return sum_of_two(from) + sum_of_two(from + 2 * lanes); };
+    constexpr int lanes = wide_lanes<float>;
+    Wide<double> low(0.0), high(0.0);
+    const auto add = [&](const Wide<float>& value) EXTENSOR_INLINE_LAMBDA {
+      low = low + widened_part(value, 0);
+      high = high + widened_part(value, 1);
+    };
+    const auto four = [](const S* from, int p) EXTENSOR_INLINE_LAMBDA { return part_of_two(from, p) + part_of_two(from + 2 * lanes, p); };
     int64_t i = 0;
     for (; i + 8 * lanes <= n; i += 8 * lanes) {
-      const Floats eight = four(x + i) + four(x + i + 4 * lanes);
-      low = low + widen_low(eight);
-      high = high + widen_high(eight);
+      Wide<float> eight;
+#pragma GCC unroll 4
+      for (int p = 0; p < wide_parts; ++p) part_of(eight, p) = four(x + i, p) + four(x + i + 4 * lanes, p);
+      add(eight);
     }
     for (; i + lanes <= n; i += lanes) {
-      const Floats value = load_widened(x + i);
-      low = low + widen_low(value);
-      high = high + widen_high(value);
+      Wide<float> value;
+#pragma GCC unroll 4
+      for (int p = 0; p < wide_parts; ++p) part_of(value, p) = load_widened(x + i + p * Floats::lanes);
+      add(value);
     }
     double total = fold_lanes<Add>(low + high);
     for (; i < n; ++i) total += double(widened(x[i]));

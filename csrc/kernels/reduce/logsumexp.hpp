@@ -10,14 +10,14 @@ namespace extensor::EXTENSOR_ISA {
 // sum of exp(x - shift), in float64.
 template <class T>
 EXTENSOR_INLINE double sum_of_exp(const T* x, int64_t n, T shift) {
-  constexpr int lanes = Vec<T>::lanes, wide = Vec<double>::lanes;
-  Vec<double> acc[sizeof(double) / sizeof(T)];
-  for (auto& a : acc) a = Vec<double>(0.0);
+  constexpr int lanes = wide_lanes<T>, parts = lanes / wide_lanes<double>;
+  Wide<double> acc[parts];
+  for (auto& a : acc) a = Wide<double>(0.0);
   for (int64_t i = 0; i < n; i += lanes) {
-    const Vec<T> e = exp(load_first(x + i, n - i, T(-__builtin_inf())) - Vec<T>(double(shift)));
-    for (int part = 0; part < lanes / wide; ++part) acc[part] = acc[part] + widened_part(e, part);
+    const Wide<T> e = exp(load_wide(x + i, n - i, T(-__builtin_inf())) - Vec<T>(double(shift)));
+    for (int part = 0; part < parts; ++part) acc[part] = acc[part] + widened_part(e, part);
   }
-  for (int part = 1; part < lanes / wide; ++part) acc[0] = acc[0] + acc[part];
+  for (int part = 1; part < parts; ++part) acc[0] = acc[0] + acc[part];
   return fold_lanes<Add>(acc[0]);
 }
 

@@ -24,20 +24,20 @@ EXTENSOR_INLINE double scale_of(State piece, State slice, double g) {
 
 template <class T>
 EXTENSOR_INLINE State write_exp_row(const T* x, int64_t n, T* out) {
-  constexpr int lanes = Vec<T>::lanes, wide = Vec<double>::lanes;
+  constexpr int lanes = wide_lanes<T>, parts = lanes / wide_lanes<double>;
   const double largest = fold_row<Largest, T>(x, n);
   const Vec<T> shift = Vec<T>(static_cast<double>(shift_of(T(largest))));
-  Vec<double> sums[lanes / wide];
-  for (auto& sum : sums) sum = Vec<double>(0.0);
+  Wide<double> sums[parts];
+  for (auto& sum : sums) sum = Wide<double>(0.0);
   const auto write = [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-    const Vec<T> e = exp(load_first(x + i, count, T(-__builtin_inf())) - shift);
-    store_first(out + i, e, count);
-    for (int part = 0; part < lanes / wide; ++part) sums[part] = sums[part] + widened_part(e, part);
+    const Wide<T> e = exp(load_wide(x + i, count, T(-__builtin_inf())) - shift);
+    store_wide(out + i, e, count);
+    for (int part = 0; part < parts; ++part) sums[part] = sums[part] + widened_part(e, part);
   };
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) write(i, lanes);
   if (i < n) write(i, n - i);
-  for (int part = 1; part < lanes / wide; ++part) sums[0] = sums[0] + sums[part];
+  for (int part = 1; part < parts; ++part) sums[0] = sums[0] + sums[part];
   return {largest, largest - largest == 0 ? fold_lanes<Add>(sums[0]) : 0};
 }
 

@@ -21,22 +21,18 @@ struct Moments {  // first: mean, second: sum of squared deviations from it
   static void columns(const T* x, int64_t row, int64_t rows, int64_t width, State* states) {
     constexpr int lanes = Vec<double>::lanes;
     constexpr int64_t block = 32;
-    double means[strip_width], squares[strip_width];
+    double means[strip_width + lanes], squares[strip_width + lanes];
     for (int64_t c = 0; c < width; ++c) states[c] = {0, 0};
     for (int64_t start = 0; start < rows; start += block) {
       const int64_t count = rows - start < block ? rows - start : block;
       const T* from = x + start * row;
       fold_columns<Add>(from, row, count, width, means);
       for (int64_t c = 0; c < width; ++c) means[c] /= double(count), squares[c] = 0;
+      for (int64_t c = width; c < width + lanes; ++c) means[c] = squares[c] = 0;
       for (int64_t r = 0; r < count; ++r) {
-        int64_t c = 0;
-        for (; c + lanes <= width; c += lanes) {
-          const Vec<double> away = load_as<double>(from + r * row + c) - load(means + c);
+        for (int64_t c = 0; c < width; c += lanes) {
+          const Vec<double> away = load_first_as<double>(from + r * row + c, width - c, 0.0) - load(means + c);
           store(squares + c, fma(away, away, load(squares + c)));
-        }
-        for (; c < width; ++c) {
-          const double away = double(from[r * row + c]) - means[c];
-          squares[c] += away * away;
         }
       }
       for (int64_t c = 0; c < width; ++c) states[c] = merge(states[c], start, {means[c], squares[c]}, count);
@@ -57,20 +53,21 @@ struct Moments {  // first: mean, second: sum of squared deviations from it
 
  private:
   static State block_row(const T* x, int64_t n) {
-    constexpr int lanes = Vec<double>::lanes, chains = 4;
+    constexpr int lanes = wide_lanes<double>, chains = 4;
     const double mean = fold_row<Add, double>(x, n) / double(n);
     const Vec<double> middle(mean);
-    Vec<double> acc[chains];
-    for (auto& a : acc) a = Vec<double>(0.0);
+    Wide<double> acc[chains];
+    for (auto& a : acc) a = Wide<double>(0.0);
     int64_t i = 0;
     for (; i + lanes * chains <= n; i += lanes * chains) {
+#pragma GCC unroll 4
       for (int c = 0; c < chains; ++c) {
-        const Vec<double> away = load_as<double>(x + i + c * lanes) - middle;
+        const Wide<double> away = load_wide_as<double>(x + i + c * lanes) - middle;
         acc[c] = fma(away, away, acc[c]);
       }
     }
     for (; i < n; i += lanes) {
-      const Vec<double> away = load_first_as<double>(x + i, n - i, mean) - middle;
+      const Wide<double> away = load_wide_as<double>(x + i, n - i, mean) - middle;
       acc[0] = fma(away, away, acc[0]);
     }
     return {mean, fold_lanes<Add>((acc[0] + acc[1]) + (acc[2] + acc[3]))};

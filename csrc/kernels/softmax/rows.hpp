@@ -19,17 +19,17 @@ struct Sums {
   double of[Count];
 };
 
-// Sums over the vectors of a row of what f(i, count, values) puts into `values`; the lanes that do not exist must be 0.
+// Sums over the wide vectors of a row of what f(i, count, values) puts into `values`; the lanes that do not exist must be 0.
 // Two vectors at a time, which do not wait for each other's additions.
 template <class T, int Count, class Function>
 EXTENSOR_INLINE Sums<Count> sum_several(int64_t n, const Function& f) {
-  constexpr int lanes = Vec<T>::lanes, wide = Vec<double>::lanes, parts = lanes / wide;
-  Vec<double> acc[2][Count][parts];
+  constexpr int lanes = wide_lanes<T>, parts = lanes / wide_lanes<double>;
+  Wide<double> acc[2][Count][parts];
   for (auto& chain : acc)
     for (auto& sum : chain)
-      for (auto& part : sum) part = Vec<double>(0.0);
+      for (auto& part : sum) part = Wide<double>(0.0);
   const auto add = [&](int chain, int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-    Vec<T> values[Count];
+    Wide<T> values[Count];
     f(i, count, values);
     for (int s = 0; s < Count; ++s)
       for (int part = 0; part < parts; ++part) acc[chain][s][part] = acc[chain][s][part] + widened_part(values[s], part);
@@ -40,7 +40,7 @@ EXTENSOR_INLINE Sums<Count> sum_several(int64_t n, const Function& f) {
   if (i < n) add(1, i, n - i);
   Sums<Count> sums;
   for (int s = 0; s < Count; ++s) {
-    Vec<double> total = acc[0][s][0] + acc[1][s][0];
+    Wide<double> total = acc[0][s][0] + acc[1][s][0];
     for (int part = 1; part < parts; ++part) total = total + (acc[0][s][part] + acc[1][s][part]);
     sums.of[s] = fold_lanes<Add>(total);
   }
@@ -50,16 +50,16 @@ EXTENSOR_INLINE Sums<Count> sum_several(int64_t n, const Function& f) {
 // The sum of f(i, count).
 template <class T, class Function>
 EXTENSOR_INLINE double sum_vectors(int64_t n, const Function& f) {
-  return sum_several<T, 1>(n, [&](int64_t i, int64_t count, Vec<T>(&values)[1]) EXTENSOR_INLINE_LAMBDA { values[0] = f(i, count); }).of[0];
+  return sum_several<T, 1>(n, [&](int64_t i, int64_t count, Wide<T>(&values)[1]) EXTENSOR_INLINE_LAMBDA { values[0] = f(i, count); }).of[0];
 }
 
 // The sum of f(i, count), numbers of one sign: of two vectors their sum is widened, which is the slower part.
 template <class T, class Function>
 EXTENSOR_INLINE double sum_pairs(int64_t n, const Function& f) {
-  constexpr int lanes = Vec<T>::lanes, parts = lanes / Vec<double>::lanes;
-  Vec<double> sums[parts];
-  for (auto& sum : sums) sum = Vec<double>(0.0);
-  const auto add = [&](Vec<T> values) EXTENSOR_INLINE_LAMBDA {
+  constexpr int lanes = wide_lanes<T>, parts = lanes / wide_lanes<double>;
+  Wide<double> sums[parts];
+  for (auto& sum : sums) sum = Wide<double>(0.0);
+  const auto add = [&](const Wide<T>& values) EXTENSOR_INLINE_LAMBDA {
     for (int part = 0; part < parts; ++part) sums[part] = sums[part] + widened_part(values, part);
   };
   int64_t i = 0;
@@ -83,9 +83,9 @@ template <class T>
 EXTENSOR_INLINE void softmax_row(const T* x, int64_t n, T* y) {
   const Vec<T> largest(fold_row<Largest, T>(x, n));
   const Vec<T> sum(sum_pairs<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-    const Vec<T> e = exp(load_first(x + i, count, T(-__builtin_inf())) - largest);
-    store_first(y + i, e, count);
-    return count == Vec<T>::lanes ? e : load_first(y + i, count);
+    const Wide<T> e = exp(load_wide(x + i, count, T(-__builtin_inf())) - largest);
+    store_wide(y + i, e, count);
+    return count == wide_lanes<T> ? e : load_wide(y + i, count);
   }));
   const Vec<T> inverse = 1.0 / sum;
   for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
@@ -96,7 +96,7 @@ EXTENSOR_INLINE void softmax_row(const T* x, int64_t n, T* y) {
 template <class T>
 EXTENSOR_INLINE void softmax_backward_row(const T* g, const T* y, int64_t n, T* out) {
   const Vec<T> sum(sum_vectors<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-    return load_first(g + i, count) * load_first(y + i, count);
+    return load_wide(g + i, count) * load_wide(y + i, count);
   }));
   for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
     store_first(out + i, load_first(y + i, count) * (load_first(g + i, count) - sum), count);
@@ -107,11 +107,11 @@ EXTENSOR_INLINE void softmax_backward_row(const T* g, const T* y, int64_t n, T* 
 template <class T>
 EXTENSOR_INLINE double sum_of_exp(const T* x, int64_t n, Vec<T> largest) {
   return sum_pairs<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-    const Vec<T> e = exp(load_first(x + i, count, T(-__builtin_inf())) - largest);
-    if (count == Vec<T>::lanes) return e;
-    T lanes[Vec<T>::lanes];
-    store(lanes, e);
-    return load_first(lanes, count);
+    const Wide<T> e = exp(load_wide(x + i, count, T(-__builtin_inf())) - largest);
+    if (count == wide_lanes<T>) return e;
+    T lanes[wide_lanes<T>];
+    store_wide(lanes, e, wide_lanes<T>);
+    return load_wide(lanes, count);
   });
 }
 
@@ -126,7 +126,7 @@ EXTENSOR_INLINE void log_softmax_row(const T* x, int64_t n, T* y) {
 
 template <class T>
 EXTENSOR_INLINE void log_softmax_backward_row(const T* g, const T* y, int64_t n, T* out) {
-  const Vec<T> sum(sum_vectors<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA { return load_first(g + i, count); }));
+  const Vec<T> sum(sum_vectors<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA { return load_wide(g + i, count); }));
   for_each_vector<T>(n, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
     store_first(out + i, load_first(g + i, count) - exp(load_first(y + i, count)) * sum, count);
   });

@@ -1,6 +1,7 @@
 // exp, expm1, sinh, cosh, tanh, sigmoid, silu, mish.
 #pragma once
 
+#include "core/wide.hpp"
 #include "kernels/elementwise/vecmath/base.hpp"
 
 namespace extensor::EXTENSOR_ISA {
@@ -65,6 +66,7 @@ template <class T> EXTENSOR_INLINE Vec<T> exp_in_one(Reduced<T> reduced) {
 }
 template <class T> EXTENSOR_INLINE Vec<T> exp_of_minus(Vec<T> a) { return exp_in_one(reduce_exponent(at_least(lowest_exponent<T>, -a))); }
 template <class T> EXTENSOR_INLINE Vec<T> exp(Vec<T> x) { return exp_in_one(reduce_exponent(clamp_exponent(x))); }
+template <class T> EXTENSOR_INLINE Group<T> exp(const Group<T>& x) { return EXTENSOR_BY_PARTS(exp(x.part[p])); }
 // exp(x + low), low a small correction.
 template <class T> EXTENSOR_INLINE Vec<T> exp(Vec<T> x, Vec<T> low) {
   Reduced<T> reduced = reduce_exponent(clamp_exponent(x));
