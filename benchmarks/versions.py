@@ -1,6 +1,7 @@
 """Two installed versions of ExTensor against each other: calls of 16 elements, second derivatives, training steps.
 
     python benchmarks/versions.py OTHER_PYTHON [case ...]
+    python benchmarks/versions.py OTHER_PYTHON "bench softmax" "bench reduction"     the cases of `extensor bench`, up to 1M
 
 Each version runs in a process of its own; the two take turns, case by case, in many short rounds, so that both see the same
 quiet moments of the machine. Printed are the minima and their ratio, this version's time over the other's.
@@ -16,7 +17,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-GROUPS = ("small", "second order", "step")
+GROUPS = ("small", "second order", "step", "bench")
 
 
 def cases() -> dict[str, Callable[[], Any]]:
@@ -114,9 +115,27 @@ def cases() -> dict[str, Callable[[], Any]]:
     return found
 
 
+def bench_cases() -> dict[str, Callable[[], Any]]:
+    """Those of `extensor bench`, each made when it is first called."""
+    from extensor.bench.cases import cases
+
+    def run_of(make: Callable[[], dict[str, Callable[[], Any]]]) -> Callable[[], Any]:
+        made: list[Callable[[], Any]] = []
+
+        def run() -> Any:
+            if not made:
+                made.append(make()["extensor"])
+            return made[0]()
+
+        return run
+
+    return {f"bench {c.group} {c.name} {c.size}": run_of(c.make) for c in cases({}) if "8M" not in c.size}
+
+
 def serve(wanted: list[str]) -> None:
     """Answer the number of a case on standard input with its time."""
-    chosen = {name: f for name, f in cases().items() if not wanted or any(w in name for w in wanted)}
+    found = bench_cases() if any(w.startswith("bench") for w in wanted) else cases()
+    chosen = {name: f for name, f in found.items() if not wanted or any(w in name for w in wanted)}
     for run in chosen.values():
         for _ in range(5):
             run()
@@ -144,7 +163,9 @@ def main(other: str, wanted: list[str], rounds: int = 30) -> None:
         )
         for name, python in pythons.items()
     }
-    names, _ = (json.loads(server.stdout.readline()) for server in servers.values())
+    names, others = (json.loads(server.stdout.readline()) for server in servers.values())
+    if names != others:
+        sys.exit("the two versions have different cases; name those of both")
     best = {name: dict.fromkeys(servers, math.inf) for name in names}
     for _ in range(rounds):
         for i, name in enumerate(names):
@@ -152,15 +173,15 @@ def main(other: str, wanted: list[str], rounds: int = 30) -> None:
                 server.stdin.write(f"{i}\n")
                 server.stdin.flush()
                 best[name][version] = min(best[name][version], float(server.stdout.readline()))
-    print(f"{'':34}{'this µs':>10}{'other µs':>10}{'ratio':>8}")
+    print(f"{'':48}{'this µs':>10}{'other µs':>10}{'ratio':>8}")
     for name, times in best.items():
         print(
-            f"{name:34}{times['this'] * 1e6:10.2f}{times['other'] * 1e6:10.2f}{times['this'] / times['other']:8.2f}"
+            f"{name:48}{times['this'] * 1e6:10.2f}{times['other'] * 1e6:10.2f}{times['this'] / times['other']:8.2f}"
         )
     for group in GROUPS:
         ratios = [t["this"] / t["other"] for name, t in best.items() if name.startswith(group)]
         if ratios:
-            print(f"{group + ', geometric mean':54}{math.exp(sum(map(math.log, ratios)) / len(ratios)):8.2f}")
+            print(f"{group + ', geometric mean':68}{math.exp(sum(map(math.log, ratios)) / len(ratios)):8.2f}")
     for server in servers.values():
         server.stdin.close()
 

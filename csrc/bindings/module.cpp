@@ -15,6 +15,7 @@
 #include "core/isa.hpp"
 #include "core/memory.hpp"
 #include "core/threads.hpp"
+#include "source_digest.hpp"
 
 namespace extensor {
 
@@ -47,6 +48,7 @@ long long read_whole(PyObject* object) {
   return number;
 }
 
+PyObject* py_source_digest(PyObject*, PyObject*) { return PyUnicode_FromString(EXTENSOR_SOURCE_DIGEST); }
 PyObject* py_isa(PyObject*, PyObject*) { return PyUnicode_FromString(isa_name(active_isa())); }
 
 PyObject* py_has_bf16_unit(PyObject*, PyObject*) { return PyBool_FromLong(has_bf16_unit()); }
@@ -97,6 +99,8 @@ PyObject* py_fail_allocation_after(PyObject*, PyObject* count) {
 }
 
 PyMethodDef functions[] = {
+    {"source_digest", py_source_digest, METH_NOARGS,
+     "source_digest($module)\n--\n\nA digest of the sources of the kernels: the same in builds that compute alike."},
     {"isa", py_isa, METH_NOARGS, "isa($module)\n--\n\nThe instruction set the kernels use."},
     {"has_bf16_unit", py_has_bf16_unit, METH_NOARGS,
      "has_bf16_unit($module)\n--\n\nWhether products of bfloat16 use the processor's dot product of pairs."},

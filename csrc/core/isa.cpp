@@ -18,6 +18,9 @@ constexpr Isa built[] = {
 #ifdef EXTENSOR_BUILT_AVX512
     Isa::avx512,
 #endif
+#ifdef EXTENSOR_BUILT_NEON
+    Isa::neon,
+#endif
 };
 
 bool is_supported(Isa isa) {
@@ -29,6 +32,9 @@ bool is_supported(Isa isa) {
   if (isa == Isa::avx512)
     return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+#endif
+#ifdef __aarch64__
+  if (isa == Isa::neon) return true;
 #endif
   return isa == Isa::baseline;
 }
@@ -56,7 +62,7 @@ std::string complaint() {
     usable = usable || is_supported(isa);
     granted = granted || std::strcmp(wish(), isa_name(isa)) == 0;
   }
-  for (Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512}) known = known || std::strcmp(wish(), isa_name(isa)) == 0;
+  for (Isa isa : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::neon}) known = known || std::strcmp(wish(), isa_name(isa)) == 0;
   const std::string others = "; build it for the others, too: EXTENSOR_ISAS=all pip install .";
   if (!usable) return "[extensor] the native core was built for " + names + ", which this processor does not have" + others;
   if (known && !granted) return "[extensor] EXTENSOR_ISA=" + std::string(wish()) + ": the native core was built for " + names + others;
@@ -74,6 +80,7 @@ const char* isa_name(Isa isa) {
   switch (isa) {
     case Isa::avx512: return "avx512";
     case Isa::avx2: return "avx2";
+    case Isa::neon: return "neon";
     default: return "baseline";
   }
 }

@@ -11,7 +11,7 @@
 
 namespace extensor {
 
-enum class Isa { baseline, avx2, avx512 };
+enum class Isa { baseline, avx2, avx512, neon };
 
 // The best set this processor and this build have, or the lower one EXTENSOR_ISA asks for.
 Isa active_isa();
@@ -26,7 +26,8 @@ const char* isa_complaint();
 #define EXTENSOR_PER_ISA(declaration)  \
   namespace baseline { declaration; } \
   namespace avx2 { declaration; }     \
-  namespace avx512 { declaration; }
+  namespace avx512 { declaration; }   \
+  namespace neon { declaration; }
 
 // The build defines EXTENSOR_BUILT_<SET> for what chooses among the sets: the first is what is left if it is not a later one.
 #if defined(EXTENSOR_ISA)
@@ -36,8 +37,10 @@ const char* isa_complaint();
 #define EXTENSOR_FIRST_SET baseline
 #elif defined(EXTENSOR_BUILT_AVX2)
 #define EXTENSOR_FIRST_SET avx2
-#else
+#elif defined(EXTENSOR_BUILT_AVX512)
 #define EXTENSOR_FIRST_SET avx512
+#else
+#define EXTENSOR_FIRST_SET neon
 #endif
 #if defined(EXTENSOR_BUILT_AVX2)
 #define EXTENSOR_SELECT_AVX2(function) ::extensor::active_isa() == ::extensor::Isa::avx2 ? ::extensor::avx2::function :

@@ -9,6 +9,8 @@
 #include "core/simd/avx2.hpp"
 #elif defined(__SSE2__)
 #include "core/simd/sse2.hpp"
+#elif defined(__aarch64__)
+#include "core/simd/neon.hpp"
 #else
 #include "core/simd/generic.hpp"
 #endif

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import operator
 import os
 import sys
@@ -149,19 +148,24 @@ def release_memory() -> int:
 
 @functools.cache
 def build_info() -> dict[str, str]:
-    """What decides the last bits of results: version, instruction set, the build of the native core, NumPy.
+    """What decides the last bits of results: version, arithmetic, the sources of the native core, NumPy.
+
+    Instruction sets that fuse multiply-adds (AVX2, AVX-512, NEON) give the same bits, the baseline gives others. So does a
+    unit for bfloat16, in products of bfloat16 alone: it takes subnormal numbers for 0.
 
     Example:
         >>> from extensor.config import build_info
         >>> sorted(build_info())
-        ['core', 'instruction set', 'numpy', 'version']
+        ['arithmetic', 'bfloat16 products', 'core', 'numpy', 'version']
     """
     found = {"version": __version__, "numpy": np.__version__}
     if _native is None:
-        return found | {"instruction set": "NumPy's", "core": "none"}
-    with open(str(_native.__file__), "rb") as file:
-        core = hashlib.file_digest(file, "sha256").hexdigest()[:16]
-    return found | {"instruction set": _instruction_set(), "core": core}
+        return found | {"arithmetic": "NumPy's", "bfloat16 products": "NumPy's", "core": "none"}
+    return found | {
+        "arithmetic": "baseline" if _native.isa() == "baseline" else "fused multiply-adds",
+        "bfloat16 products": "by a unit" if _native.has_bf16_unit() else "widened",
+        "core": _native.source_digest(),
+    }
 
 
 def has_bf16_unit() -> bool:

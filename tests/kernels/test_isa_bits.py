@@ -22,7 +22,7 @@ FAMILIES = ("elementwise", "reductions", "layers", "images", "optimisers", "regi
 
 def run(isa: str, *command: str) -> str:
     """What a script of `tests/support` prints when it runs with a set of instructions."""
-    environment = os.environ | {"EXTENSOR_ISA": isa}
+    environment = os.environ | {"EXTENSOR_ISA": isa, "EXTENSOR_BF16_UNIT": "0"}
     done = subprocess.run(
         [sys.executable, *command], env=environment, capture_output=True, text=True, cwd=SUPPORT, check=False
     )

@@ -168,7 +168,7 @@ def test_a_longer_run_plans_its_schedule_anew(tmp_path: Path, capsys: pytest.Cap
     assert longer.step == 16
 
 
-def test_resuming_on_another_processor_says_so(
+def test_resuming_where_bits_may_differ_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def sgd(parameters: Any) -> Any:
@@ -178,10 +178,26 @@ def test_resuming_on_another_processor_says_so(
     trained(tmp_path, sgd, 2, resume=True, display="plain")
     assert "computed with" not in capsys.readouterr().out
     here = train.run_state.build_info()
-    monkeypatch.setattr(train.run_state, "build_info", lambda: here | {"instruction set": "other"})
+    monkeypatch.setattr(train.run_state, "build_info", lambda: here | {"bfloat16 products": "other"})
+    trained(tmp_path, sgd, 2, resume=True, display="plain")
+    assert "computed with" not in capsys.readouterr().out  # a float32 run multiplies nothing of bfloat16
+    monkeypatch.setattr(train.run_state, "build_info", lambda: here | {"arithmetic": "other"})
     trained(tmp_path, sgd, 2, resume=True, display="plain")
     said = capsys.readouterr().out
-    assert f"the checkpoint was computed with instruction set {here['instruction set']}, here other" in said
+    assert f"the checkpoint was computed with arithmetic {here['arithmetic']}, here other" in said
+
+
+def test_a_bfloat16_unit_counts_where_bfloat16_is_multiplied(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = train.run_state.build_info()
+    monkeypatch.setattr(train.run_state, "build_info", lambda: here | {"bfloat16 products": "other"})
+    weights = {"w": et.ones(2, dtype=et.bfloat16)}
+    for state in ({"precision": {"name": "bfloat16"}, "model": {}}, {"model": weights}):
+        said = train.run_state.other_build(state | {"build": here})
+        assert (
+            said
+            == f"the checkpoint was computed with bfloat16 products {here['bfloat16 products']}, here other"
+        )
+    assert train.run_state.other_build({"model": {"w": et.ones(2)}, "build": here}) is None
 
 
 def test_keys_that_are_alike_as_text(tmp_path: Path) -> None:

@@ -1,15 +1,11 @@
-// Processors that are no x86. The compiler turns loops over the lanes into the instructions there are.
+// Processors that are neither x86 nor 64-bit ARM. The compiler turns loops over the lanes into the instructions there are.
 #pragma once
 
 #include "core/simd/plain.hpp"
 
 namespace extensor::EXTENSOR_ISA {
 
-#if defined(__aarch64__)
-constexpr bool has_fma = true;
-#else
 constexpr bool has_fma = false;
-#endif
 
 // Any lane set?
 template <class T> EXTENSOR_INLINE bool any(Mask<T> m) {
@@ -30,16 +26,8 @@ template <class T> EXTENSOR_INLINE void store_mask(uint8_t* to, Mask<T> m) {
 template <class T> EXTENSOR_INLINE Vec<T> at_least(Vec<T> b, Vec<T> x) { return select(b > x, b, x); }
 template <class T> EXTENSOR_INLINE Vec<T> at_most(Vec<T> b, Vec<T> x) { return select(b < x, b, x); }
 
-// a*b + c: rounded once where there is an instruction for it, else twice.
-template <class T> EXTENSOR_INLINE Vec<T> fma(Vec<T> a, Vec<T> b, Vec<T> c) {
-  if constexpr (!has_fma) return a * b + c;
-  Vec<T> result;
-  for (int lane = 0; lane < Vec<T>::lanes; ++lane) {
-    if constexpr (sizeof(T) == 4) result.v[lane] = __builtin_fmaf(a.v[lane], b.v[lane], c.v[lane]);
-    else result.v[lane] = __builtin_fma(a.v[lane], b.v[lane], c.v[lane]);
-  }
-  return result;
-}
+// a*b + c, rounded twice.
+template <class T> EXTENSOR_INLINE Vec<T> fma(Vec<T> a, Vec<T> b, Vec<T> c) { return a * b + c; }
 template <class T> EXTENSOR_INLINE Vec<T> sqrt(Vec<T> a) {
   Vec<T> result;
   for (int lane = 0; lane < Vec<T>::lanes; ++lane)

@@ -25,10 +25,11 @@ constexpr int64_t block_scores = 1 << 18;
 constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 constexpr int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-// Rows of scores are whole panels; what lies behind the last key is nobody's.
+// Rows of scores are whole panels and whole wide vectors; what lies behind the last key is nobody's.
 template <class T>
 constexpr int64_t whole_panels(int64_t count) {
-  return (count + panel_width<T> - 1) / panel_width<T> * panel_width<T>;
+  constexpr int64_t unit = panel_width<T> < wide_lanes<T> ? wide_lanes<T> : panel_width<T>;
+  return (count + unit - 1) / unit * unit;
 }
 
 template <class T>
@@ -72,6 +73,17 @@ constexpr int64_t rows_together(int64_t wide) {
   return least(most_together, most(max_rows, 16 * 1024 / (wide * int64_t(sizeof(T)))));
 }
 
+// -0 becomes 0. A sum that underflowed is -0, and 0 once a hidden key is added; a tile ends with some of them, and its height
+// depends on the registers.
+template <class T>
+void unsign_zeros(const Matrices<T>& x, int64_t batch, int64_t start, int64_t rows, int64_t columns) {
+  T* row = x.at(batch, start);
+  for (int64_t r = 0; r < rows; ++r, row += x.row)
+    for_each_vector<T>(columns, [&](int64_t i, int64_t lanes) EXTENSOR_INLINE_LAMBDA {
+      store_first(row + i, load_first(row + i, lanes) + 0.0, lanes);
+    });
+}
+
 template <class T>
 bool are_finite(const Matrices<T>& x, int64_t batch, int64_t start, int64_t rows, int64_t columns) {
   const Vec<T> zero(0.0);
@@ -84,11 +96,14 @@ bool are_finite(const Matrices<T>& x, int64_t batch, int64_t start, int64_t rows
   return !any(isnan(zeros));
 }
 
-// How many vectors of scores the query `i` of a block has, the hidden ones at the end left out.
+// How many keys the query `i` of a block sees, and how many scores that is in whole wide vectors.
+template <class T>
+EXTENSOR_INLINE int64_t visible_of(const Attention<T>& a, const Block& block, int64_t i) {
+  return a.causal ? least(block.start + i + 1, block.seen) : block.seen;
+}
 template <class T>
 EXTENSOR_INLINE int64_t filled_of(const Attention<T>& a, const Block& block, int64_t i) {
-  const int64_t visible = a.causal ? least(block.start + i + 1, block.seen) : block.seen;
-  return (visible + wide_lanes<T> - 1) / wide_lanes<T> * wide_lanes<T>;
+  return (visible_of(a, block, i) + wide_lanes<T> - 1) / wide_lanes<T> * wide_lanes<T>;
 }
 
 // What is summed up or searched in some rows, a vector for each; then a number for each.
@@ -201,6 +216,7 @@ bool forward(const Attention<T>& a, const Matrices<T>& out) {
             const Block tile = block_at(a, batch, block.start + r, height);
             v.multiply_part(height, 0, tile.seen, a.values, scores + r * wide, wide, 1, out.at(batch, tile.start), out.row, false, false);
           });
+          if (a.causal) unsign_zeros(out, batch, block.start, rows, a.values);
           if (!are_finite(out, batch, block.start, rows, a.values)) finite = false;
         });
       }
@@ -216,6 +232,9 @@ void scores_backward(const Attention<T>& a, const Block& block, const T* p, T* g
   const Vec<T> factor(a.scale);
   OfRows<double> totals;
   T sums[most_together];
+  if constexpr (panel_width<T> < wide_lanes<T>)  // dp has not been written up to there, and 0 times anything is to be 0
+    for (int64_t r = 0; r < block.rows; ++r)
+      for (int64_t i = visible_of(a, block, r); i < filled_of(a, block, r); ++i) grad[r * wide + i] = T(0);
   for (int64_t r = 0; r < block.rows; ++r)
     totals[r] = sum_in_lanes<T>(filled_of(a, block, r), [&](int64_t i) EXTENSOR_INLINE_LAMBDA {
       return load_wide(p + r * wide + i) * load_wide(grad + r * wide + i);
@@ -301,6 +320,7 @@ bool backward_batch(const Attention<T>& a, int64_t batch, const Matrices<const T
         const Block tile = block_at(a, batch, part.start + r, height);
         k.multiply_part(height, 0, tile.seen, a.features, ds + r * wide, wide, 1, grads.q.at(batch, tile.start), grads.q.row, false, false);
       });
+      if (a.causal) unsign_zeros(grads.q, batch, part.start, rows, a.features);
       if (!are_finite(grads.q, batch, part.start, rows, a.features)) finite = false;
     });
     if (wants_v) {

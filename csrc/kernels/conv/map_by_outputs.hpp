@@ -58,7 +58,7 @@ EXTENSOR_INLINE void store_sums(const NeighboursJob<T>& job, const Vec<T> (&acc)
   for (int i = 0; i < Count; ++i)
 #pragma GCC unroll 8
     for (int v = 0; v < Vectors; ++v)
-      store(sums + i * job.pixel + v * lanes, job.bias ? acc[i][v] + load(job.bias + v * lanes) : acc[i][v]);
+      store(sums + i * job.pixel + v * lanes, finished_sum(acc[i][v], job.bias ? load(job.bias + v * lanes) : Vec<T>(0.0)));
 }
 
 // A sum of several pieces.

@@ -72,6 +72,13 @@ class SeenSteps {
   bool finite_;
 };
 
+// A sum with its bias. One that underflowed is -0, and 0 once a zero beyond the edge is added: how many of those a tile sees depends
+// on the registers, so that every sum sees one here.
+template <class T>
+EXTENSOR_INLINE Vec<T> finished_sum(Vec<T> sum, Vec<T> bias) {
+  return (sum + 0.0) + bias;
+}
+
 // The first `count` lanes, `step` apart.
 template <class T>
 EXTENSOR_INLINE void store_apart(T* to, Vec<T> value, int64_t count, int64_t step) {

@@ -12,7 +12,7 @@ inline float widened(BFloat16 half) { return widen_bfloat16_bits(half.bits); }
 inline Float16 narrowed(float value, Float16) { return {narrow_float16_bits(value)}; }
 inline BFloat16 narrowed(float value, BFloat16) { return {narrow_bfloat16_bits(value)}; }
 
-#if defined(__AVX2__) && defined(__F16C__)
+#if (defined(__AVX2__) && defined(__F16C__)) || defined(__aarch64__)
 // Part p of two wide vectors of neighbours added: float16 one vector to the other, bfloat16 those at even places to those at odd ones.
 EXTENSOR_INLINE Floats part_of_two(const Float16* x, int p) {
   return load_widened(x + p * Floats::lanes) + load_widened(x + wide_lanes<float> + p * Floats::lanes);

@@ -30,10 +30,13 @@ struct Moments {  // first: mean, second: sum of squared deviations from it
       for (int64_t c = 0; c < width; ++c) means[c] /= double(count), squares[c] = 0;
       for (int64_t c = width; c < width + lanes; ++c) means[c] = squares[c] = 0;
       for (int64_t r = 0; r < count; ++r) {
-        for (int64_t c = 0; c < width; c += lanes) {
-          const Vec<double> away = load_first_as<double>(from + r * row + c, width - c, 0.0) - load(means + c);
+        const auto add = [&](int64_t c, Vec<double> x) EXTENSOR_INLINE_LAMBDA {
+          const Vec<double> away = x - load(means + c);
           store(squares + c, fma(away, away, load(squares + c)));
-        }
+        };
+        int64_t c = 0;
+        for (; c + lanes <= width; c += lanes) add(c, load_as<double>(from + r * row + c));
+        if (c < width) add(c, load_first_as<double>(from + r * row + c, width - c, 0.0));
       }
       for (int64_t c = 0; c < width; ++c) states[c] = merge(states[c], start, {means[c], squares[c]}, count);
     }

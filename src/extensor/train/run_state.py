@@ -8,6 +8,7 @@ from typing import Any
 
 from ..config import build_info
 from ..data import DataLoader
+from ..dtypes import bfloat16
 from .random_state import get_random_state, set_random_state
 from .trainer_base import TrainerBase
 
@@ -34,14 +35,23 @@ def run_state(trainer: TrainerBase, train: DataLoader, validation: Any) -> dict[
 
 
 def other_build(state: dict[str, Any]) -> str | None:
-    """A sentence about the build that a state was computed with, if it is not this one."""
+    """A sentence about the build that a state was computed with, if this one may give other bits."""
     then, now = state.get("build"), build_info()
     if not isinstance(then, dict):
         return "the checkpoint does not say what it was computed with"
+    counting = [name for name in now if name != "bfloat16 products" or _has_bfloat16(state)]
     differing = [
-        f"{name} {then.get(name)!s:.40}, here {now[name]}" for name in now if then.get(name) != now[name]
+        f"{name} {then.get(name)!s:.40}, here {now[name]}" for name in counting if then.get(name) != now[name]
     ]
     return f"the checkpoint was computed with {'; '.join(differing)}" if differing else None
+
+
+def _has_bfloat16(state: dict[str, Any]) -> bool:
+    """Whether a run multiplies in bfloat16."""
+    precision, model = state.get("precision"), state.get("model")
+    chosen = precision.get("name") if isinstance(precision, dict) else None
+    weights = model.values() if isinstance(model, dict) else ()
+    return chosen == "bfloat16" or any(getattr(value, "dtype", None) == bfloat16 for value in weights)
 
 
 def load_run_state(
