@@ -6,6 +6,8 @@
     python3 dev.py pure        the whole test suite on the package without the native core
     python3 dev.py sanitize address|undefined|thread [all]
                                the kernel tests, or all tests, on a native core built with that sanitizer
+    python3 dev.py aarch64     the core for 64-bit ARM under qemu-user, its bits against those of this processor; on Debian,
+                               with g++-aarch64-linux-gnu and qemu-user; `aarch64 --every 10` checks one kernel in ten
     python3 dev.py docs        the documentation site, in site/; `docs serve` shows it while you write
     python3 dev.py wheel       a source distribution and a wheel, in dist/
 
@@ -209,6 +211,12 @@ def docs(rest: list[str]) -> int:
     return 0
 
 
+def aarch64(rest: list[str]) -> int:
+    environment = developer()
+    path = {"PATH": f"{environment.path / 'bin'}{os.pathsep}{os.environ['PATH']}"}  # of CMake and Ninja
+    return show([environment.python, ROOT / "csrc" / "tools" / "aarch64.py", *rest], path)
+
+
 def wheel(rest: list[str]) -> int:
     environment = Environment(".venv", "dev")
     run(
@@ -222,7 +230,7 @@ def wheel(rest: list[str]) -> int:
 
 
 def main() -> int:
-    commands = {command.__name__: command for command in (demo, test, pure, sanitize, docs, wheel)}
+    commands = {command.__name__: command for command in (demo, test, pure, sanitize, aarch64, docs, wheel)}
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
