@@ -56,6 +56,22 @@ def test_shards_weigh_by_their_samples(shards: int) -> None:
         np.testing.assert_allclose(cut, whole, rtol=1e-5, atol=1e-7)
 
 
+def test_streams_of_batches_are_cut_as_well() -> None:
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(11, 3)).astype(np.float32), np.arange(11) % 2
+    found = {}
+    for kind in ("loader", "stream"):
+        et.seed(3)
+        model = nn.Linear(3, 2)
+        batches = [(et.asarray(x), et.asarray(y))]
+        given = data.DataLoader(data.Dataset(x, y), 11) if kind == "loader" else batches
+        train.Trainer(
+            model, optim.SGD(model.parameters(), lr=0.1), et.cross_entropy, shards=4, display="off"
+        ).fit(given, epochs=2)
+        found[kind] = model.weight.tolist()
+    assert found["loader"] == found["stream"]
+
+
 def test_gradients_are_added_along_the_tree() -> None:
     et.seed(3)
     layer = nn.Linear(3, 2)

@@ -17,7 +17,7 @@ from ..random import Rng, as_generator
 from ..tensor import ExTensor
 from .collate import as_batch
 from .gathering import Gatherer
-from .shards import ShardedBatch, shard_sizes
+from .shards import ShardedBatch, cut_batch, shard_sizes
 from .workers import WorkerPool
 
 __all__ = ["DataLoader"]
@@ -182,6 +182,8 @@ class DataLoader:
 
     def in_shards(self, shards: int, own: Collection[int]) -> Iterator[ShardedBatch]:
         """The same batches cut into ``shards`` parts by position, of which only those of numbers ``own`` are gathered."""
+        if self._whole or not self._by_place:  # batches that others make are there as a whole
+            return (cut_batch(batch, shards, own) for batch in self)
         return self._loop(lambda epoch, chosen, place: self._shards(epoch, chosen, shards, own))
 
     def in_turns(self, turn: int, turns: int) -> Iterator[Batch | None]:

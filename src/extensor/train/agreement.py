@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..config import build_info
-from ..data import DataLoader
+from ..data import DataLoader, Dataset
 from ..distributed import MismatchError, World
 from .random_state import get_random_state
 from .trainer_base import TrainerBase
@@ -94,8 +94,8 @@ def _of_arrays(arrays: Iterable[Any]) -> str:
 
 def _of_data(loader: Any) -> list[Any] | None:
     """How many samples there are, and a digest of some of them as they are stored."""
-    if not isinstance(loader, DataLoader):
-        return None
+    if not isinstance(loader, DataLoader) or not isinstance(loader.dataset, Dataset):
+        return None  # what a program hands out cannot be looked at without taking it
     count = len(loader.dataset)
     places = np.unique(np.linspace(0, count - 1, min(count, _SAMPLES)).astype(np.int64))
     return [count, _of_arrays(x for x in loader.dataset.gather(places) if x is not None)]
