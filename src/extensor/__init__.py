@@ -127,6 +127,37 @@ __all__ = [
     # gathering and scattering
     "ScatterGradients", "gather", "gather_backward", "masked_fill", "masked_fill_backward", "scatter",
     "scatter_add", "scatter_add_backward", "scatter_backward",
+    # rarer activations
+    "celu", "celu_backward", "glu", "glu_backward", "hard_shrink", "hard_shrink_backward", "log_sigmoid",
+    "log_sigmoid_backward", "soft_shrink", "soft_shrink_backward", "softsign", "softsign_backward",
+    "tanh_shrink", "tanh_shrink_backward", "threshold", "threshold_backward",
+    # volumes and transposed convolutions
+    "conv3d", "conv3d_backward", "conv_transpose1d", "conv_transpose1d_backward", "conv_transpose3d",
+    "conv_transpose3d_backward",
+    # pooling of sequences and volumes
+    "adaptive_avg_pool1d", "adaptive_avg_pool1d_backward", "adaptive_avg_pool3d",
+    "adaptive_avg_pool3d_backward", "adaptive_max_pool1d", "adaptive_max_pool1d_backward",
+    "adaptive_max_pool2d", "adaptive_max_pool2d_backward", "adaptive_max_pool3d",
+    "adaptive_max_pool3d_backward", "adaptive_max_pool_indices", "avg_pool1d", "avg_pool1d_backward",
+    "avg_pool3d", "avg_pool3d_backward", "max_pool1d", "max_pool1d_backward", "max_pool3d",
+    "max_pool3d_backward", "max_pool_indices",
+    # losses with margins
+    "MarginRankingGradients", "hinge_embedding", "hinge_embedding_backward", "margin_ranking",
+    "margin_ranking_backward", "multi_margin", "multi_margin_backward", "multilabel_margin",
+    "multilabel_margin_backward", "multilabel_soft_margin", "multilabel_soft_margin_backward",
+    "soft_margin", "soft_margin_backward",
+    # likelihoods
+    "GaussianNLLGradients", "gaussian_nll", "gaussian_nll_backward", "nll", "nll_backward", "poisson_nll",
+    "poisson_nll_backward",
+    # images at other sizes
+    "GridSampleGradients", "affine_grid", "affine_grid_backward", "grid_sample", "grid_sample_backward",
+    "interpolate", "interpolate_backward", "pixel_shuffle", "pixel_shuffle_backward", "pixel_unshuffle",
+    "pixel_unshuffle_backward",
+    # sequences without alignment
+    "ctc", "ctc_backward",
+    # response norm and rotary positions
+    "local_response_norm", "local_response_norm_backward", "rotary_embedding",
+    "rotary_embedding_backward",
     # distances
     "cdist", "cdist_backward", "cosine_similarity", "cosine_similarity_backward",
     # activation
@@ -178,11 +209,19 @@ if _TYPE_CHECKING:
     from .ops.bitwise import *
     from .ops.construction import *
     from .ops.distances import *
+    from .ops.loss_ctc import *
+    from .ops.loss_likelihood import *
+    from .ops.loss_margin import *
+    from .ops.resampling import *
+    from .ops.response_norm import *
     from .ops.scan import *
     from .ops.scattering import *
     from .ops.searching import *
+    from .ops.shrinking import *
     from .ops.special import *
     from .ops.statistics import *
+    from .ops.volume_pooling import *
+    from .ops.volumes import *
     from .optim import clip_grad_norm, clip_grad_value, sgd_step
 else:
     # The upper floors load when they are first used; what they define at the top, with them.

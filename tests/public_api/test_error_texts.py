@@ -75,13 +75,14 @@ SPECIAL: dict[tuple[str, str], Spoils] = {
     **{key: [("x", TypeError), (0.5, TypeError)] for key in [("diag", "k"), ("tril", "k"), ("triu", "k"), ("linalg.matrix_power", "n")]},
     ("linalg.cond", "p"): [("x", ValueError), (object(), TypeError), (7, ValueError)],
     ("cdist", "p"): [*NUMBER, (0.5, ValueError), (float("nan"), ValueError)],
+    ("local_response_norm", "beta"): NUMBER, ("local_response_norm", "k"): NUMBER,
     ("softplus", "beta"): NUMBER, ("triplet_margin", "p"): [*NUMBER, (-1.0, ValueError)], ("triplet_margin", "eps"): NUMBER,
 }  # fmt: skip
 ANY_OPTION: Spoils = [(object(), EITHER)]
 # Gradients that look the same whatever the shape of the input was.
 ANY_SHAPE = {
     "astype_backward", "conj_backward", "copy_backward", "fft.fftshift_backward", "fft.ifftshift_backward", "imag_backward", "real_backward", "flip_backward", "linalg.matrix_transpose_backward", "tril_backward", "triu_backward", "moveaxis_backward", "negate_backward", "roll_backward",
-    "stack_backward", "swapaxes_backward",
+    "rotary_embedding_backward", "stack_backward", "swapaxes_backward",
 }  # fmt: skip
 
 

@@ -31,6 +31,15 @@ OTHERS: dict[str, Arguments] = {
         ["argmax", "argmin", "any", "all", "count_nonzero"], _ONE | {"axis": 1, "keepdims": False}
     ),
     "argsort": _ONE | {"axis": 1},
+    "max_pool_indices": {
+        "x": et.ones((1, 1, 4, 4)),
+        "kernel_size": 2,
+        "stride": 2,
+        "padding": 1,
+        "ceil_mode": True,
+        "dilation": 1,
+    },
+    "adaptive_max_pool_indices": {"x": et.ones((1, 1, 4, 4)), "output_size": 2},
     **dict.fromkeys(["isnan", "isinf", "isfinite", "logical_not"], _ONE),
     **dict.fromkeys(["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"], _TWO),
     **dict.fromkeys(["logical_and", "logical_or", "logical_xor"], _TWO),

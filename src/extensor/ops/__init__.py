@@ -44,11 +44,19 @@ if _TYPE_CHECKING:
     from .bitwise import *  # noqa: F403
     from .construction import *  # noqa: F403
     from .distances import *  # noqa: F403
+    from .loss_ctc import *  # noqa: F403
+    from .loss_likelihood import *  # noqa: F403
+    from .loss_margin import *  # noqa: F403
+    from .resampling import *  # noqa: F403
+    from .response_norm import *  # noqa: F403
     from .scan import *  # noqa: F403
     from .scattering import *  # noqa: F403
     from .searching import *  # noqa: F403
+    from .shrinking import *  # noqa: F403
     from .special import *  # noqa: F403
     from .statistics import *  # noqa: F403
+    from .volume_pooling import *  # noqa: F403
+    from .volumes import *  # noqa: F403
 else:
 
     def __getattr__(name: str) -> object:

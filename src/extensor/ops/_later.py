@@ -39,6 +39,42 @@ _NAMES = {
     "distances": """
         cdist cdist_backward cosine_similarity cosine_similarity_backward
     """,
+    "shrinking": """
+        celu celu_backward glu glu_backward hard_shrink hard_shrink_backward log_sigmoid
+        log_sigmoid_backward soft_shrink soft_shrink_backward softsign softsign_backward tanh_shrink
+        tanh_shrink_backward threshold threshold_backward
+    """,
+    "volumes": """
+        conv3d conv3d_backward conv_transpose1d conv_transpose1d_backward conv_transpose3d
+        conv_transpose3d_backward
+    """,
+    "volume_pooling": """
+        adaptive_avg_pool1d adaptive_avg_pool1d_backward adaptive_avg_pool3d adaptive_avg_pool3d_backward
+        adaptive_max_pool1d adaptive_max_pool1d_backward adaptive_max_pool2d adaptive_max_pool2d_backward
+        adaptive_max_pool3d adaptive_max_pool3d_backward adaptive_max_pool_indices avg_pool1d
+        avg_pool1d_backward avg_pool3d avg_pool3d_backward max_pool1d max_pool1d_backward max_pool3d
+        max_pool3d_backward max_pool_indices
+    """,
+    "loss_margin": """
+        MarginRankingGradients hinge_embedding hinge_embedding_backward margin_ranking
+        margin_ranking_backward multi_margin multi_margin_backward multilabel_margin
+        multilabel_margin_backward multilabel_soft_margin multilabel_soft_margin_backward soft_margin
+        soft_margin_backward
+    """,
+    "loss_likelihood": """
+        GaussianNLLGradients gaussian_nll gaussian_nll_backward nll nll_backward poisson_nll
+        poisson_nll_backward
+    """,
+    "resampling": """
+        GridSampleGradients affine_grid affine_grid_backward grid_sample grid_sample_backward interpolate
+        interpolate_backward pixel_shuffle pixel_shuffle_backward pixel_unshuffle pixel_unshuffle_backward
+    """,
+    "loss_ctc": """
+        ctc ctc_backward
+    """,
+    "response_norm": """
+        local_response_norm local_response_norm_backward rotary_embedding rotary_embedding_backward
+    """,
 }
 
 FAMILY_OF: dict[str, str] = {name: family for family, names in _NAMES.items() for name in names.split()}

@@ -1,4 +1,4 @@
-"""Half precision in backwards that are made of several functions."""
+"""Half precision in functions that are made of several others."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ..dtypes import HALF, float32
+from ..dtypes import FLOATING, HALF, float32, promote
 from ..tensor import ExTensor
-from .casting import cast_like
+from .casting import astype, cast_like
 
-__all__ = ["computed_wide"]
+__all__ = ["computed_wide", "forward_wide"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,6 +28,24 @@ def computed_wide(backward: F) -> F:
             parts = [cast_like(part, like) for part in found]
             return type(found)(*parts) if hasattr(found, "_fields") else parts
         return cast_like(found, like)
+
+    return wrapper  # type: ignore[return-value]
+
+
+def forward_wide(forward: F) -> F:
+    """A forward made of several steps: float16 and bfloat16 go through it in float32 and are rounded once."""
+
+    @functools.wraps(forward)
+    def wrapper(*args: Any, **options: Any) -> Any:
+        dtypes = [
+            v.dtype
+            for v in _flat((*args, *options.values()))
+            if isinstance(v, ExTensor) and v.dtype in FLOATING
+        ]
+        if HALF.isdisjoint(dtypes) or promote(*dtypes) not in HALF:
+            return forward(*args, **options)
+        found = forward(*map(_widen, args), **{name: _widen(v) for name, v in options.items()})
+        return astype(found, promote(*dtypes))
 
     return wrapper  # type: ignore[return-value]
 

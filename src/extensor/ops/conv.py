@@ -77,19 +77,16 @@ def _check_groups(function: str, name: str, channels: int, groups: int, weight: 
         )
 
 
+_AXES = {"1d": ("N, C, L", "k"), "2d": ("N, C, H, W", "kh, kw"), "3d": ("N, C, D, H, W", "kd, kh, kw")}
+
+
 @remembered
 def _convolution(
     function: str, x: Shape, weight: Shape, stride: Any, padding: Any, dilation: Any, groups: Any
 ) -> Geometry:
-    """The geometry of a convolution in as many directions as ``x`` has axes after the channels."""
-    one = function.startswith("conv1d")
-    _check_weight(
-        function,
-        x,
-        weight,
-        "N, C, L" if one else "N, C, H, W",
-        "out, in/groups, k" if one else "out, in/groups, kh, kw",
-    )
+    """The geometry of a convolution in as many directions as the function's name says."""
+    axes, kernel = _AXES[function[4:6]]
+    _check_weight(function, x, weight, axes, f"out, in/groups, {kernel}")
     strides, dilations, parts = _options(function, stride, dilation, groups, len(weight) - 2)
     pads = padding_of(function, padding, weight[2:], strides, dilations)
     if weight[1] * parts != x[1]:
@@ -394,8 +391,9 @@ def _transposed(
     output_padding: Any,
 ) -> Geometry:
     """The geometry of a transposed convolution."""
-    _check_weight(function, x, weight, "N, C, H, W", "in, out/groups, kh, kw")
-    strides, dilations, parts = _options(function, stride, dilation, groups, 2)
+    axes, kernel = _AXES[function[14:16]]
+    _check_weight(function, x, weight, axes, f"in, out/groups, {kernel}")
+    strides, dilations, parts = _options(function, stride, dilation, groups, len(weight) - 2)
     pads, more = transposed_padding_of(function, padding, output_padding, strides, dilations)
     if weight[0] != x[1]:
         raise ValueError(

@@ -5,17 +5,21 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .. import kernels
 from ..checks import as_bool, as_floating, as_grad, differentiable_input, shape_of
 from ..graph import backward_of, differentiable
 from ..kernels.reference.pooling import cells, divisors
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._formulas import on_tensors
-from ._spatial import check_axes, grid_of, pooling_of, remembered
+from ._maxima import maxima, maxima_backward, window_positions
+from ._spatial import as_pair, check_axes, grid_of, pooling_of, remembered
 from .casting import cast_like
 from .conv import conv_transpose2d
 from .creation import ones, zeros
 from .indexing import take_along_axis_backward
+from .joining import pad
 from .reduction import mean_backward
 
 __all__ = [
@@ -34,12 +38,16 @@ class Windows(NamedTuple):
 
 
 @remembered
-def _windows(function: str, x: Shape, kernel_size: Any, stride: Any, padding: Any, ceil_mode: Any) -> Windows:
+def _windows(
+    function: str, x: Shape, kernel_size: Any, stride: Any, padding: Any, ceil_mode: Any, dilation: Any = 1
+) -> Windows:
     check_axes(function, "x", x, "N, C, H, W")
     window, strides, pads = pooling_of(function, kernel_size, stride, padding)
     partial = as_bool(function, "ceil_mode", ceil_mode)
     size = []
-    for n, k, s, p in zip(x[2:], window, strides, pads):
+    gaps = as_pair(function, "dilation", dilation, 1)
+    reach = tuple(d * (k - 1) + 1 for d, k in zip(gaps, window))
+    for n, k, s, p in zip(x[2:], reach, strides, pads):
         count = -((k - n - 2 * p) // s) + 1 if partial else (n + 2 * p - k) // s + 1
         if partial and (count - 1) * s >= n + p:
             count -= 1  # a window must begin on the image or on the padding before it
@@ -54,7 +62,12 @@ def _windows(function: str, x: Shape, kernel_size: Any, stride: Any, padding: An
 
 @differentiable
 def max_pool2d(
-    x: ExTensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False
+    x: ExTensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    dilation: Any = 1,
 ) -> ExTensor:
     """The largest element of each window.
 
@@ -66,6 +79,7 @@ def max_pool2d(
         stride: steps between two windows; None means ``kernel_size``.
         padding: how much is added on both sides, at most half a window.
         ceil_mode: whether the last window may hang over the end.
+        dilation: distance between two elements of a window.
 
     Returns:
         Images of shape (N, C, oh, ow), oh = (H + 2 * padding - kernel_size) // stride + 1, rounded up with ``ceil_mode``.
@@ -76,14 +90,45 @@ def max_pool2d(
         [[[[4.0, 3.0]]]]
     """
     x = as_floating("max_pool2d", "x", x)
-    return kernels.max_pool2d(x, *_windows("max_pool2d", x.shape, kernel_size, stride, padding, ceil_mode))
+    how = _windows("max_pool2d", x.shape, kernel_size, stride, padding, ceil_mode, dilation)
+    gaps = _gaps("max_pool2d", dilation)
+    return maxima(*dilated(x, how, gaps)[:2]) if gaps else kernels.max_pool2d(x, *how)
+
+
+def _gaps(function: str, dilation: Any) -> tuple[int, ...] | None:
+    """The distances between elements of a window; None if they stand side by side."""
+    found = as_pair(function, "dilation", dilation, 1)
+    return None if set(found) == {1} else found
+
+
+def dilated(
+    x: ExTensor, how: Windows, dilation: tuple[int, ...]
+) -> tuple[ExTensor, list[np.ndarray], list[tuple[int, int]]]:
+    """``x`` with its padding of -inf, the positions of the windows in it, and that padding."""
+    positions = [
+        window_positions(m, k, s, d) for m, k, s, d in zip(how.size, how.window, how.stride, dilation)
+    ]
+    ends = [int(p.max(initial=0)) + 1 for p in positions]
+    margins = [(p, max(p, end - n - p)) for p, end, n in zip(how.padding, ends, x.shape[2:])]
+    if any(map(any, margins)):
+        x = pad(x, [(0, 0), (0, 0), *margins], constant_values=-math.inf)
+    return x, positions, margins
 
 
 @on_tensors(2)
 def _max_pool2d_formula(
-    g: Any, x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False
+    g: Any,
+    x: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    dilation: Any = 1,
 ) -> Any:
-    how = _windows("max_pool2d_backward", x.shape, kernel_size, stride, padding, ceil_mode)
+    how = _windows("max_pool2d_backward", x.shape, kernel_size, stride, padding, ceil_mode, dilation)
+    gaps = _gaps("max_pool2d_backward", dilation)
+    if gaps:
+        return _dilated_backward(g, x, how, gaps)
     n, channels, height, width = x.shape
     places = kernels.max_pool2d_indices(x, *how).reshape((n, channels, math.prod(how.size)))
     grad = take_along_axis_backward(g.reshape(places.shape), (n, channels, height * width), places, axis=2)
@@ -101,6 +146,7 @@ def max_pool2d_backward(
     stride: Any = None,
     padding: Any = 0,
     ceil_mode: bool = False,
+    dilation: Any = 1,
 ) -> ExTensor:
     """Gradient of :func:`max_pool2d`: to the maximum of each window, the first of a tie (row by row).
 
@@ -109,7 +155,7 @@ def max_pool2d_backward(
     Args:
         grad_output: the gradient of the output.
         x: the input.
-        kernel_size, stride, padding, ceil_mode: as given to :func:`max_pool2d`.
+        kernel_size, stride, padding, ceil_mode, dilation: as given to :func:`max_pool2d`.
 
     Example:
         >>> import extensor as et
@@ -117,9 +163,19 @@ def max_pool2d_backward(
         [[[[0.0, 1.0], [0.0, 0.0]]]]
     """
     x = differentiable_input("max_pool2d_backward", "x", x)
-    how = _windows("max_pool2d_backward", x.shape, kernel_size, stride, padding, ceil_mode)
+    how = _windows("max_pool2d_backward", x.shape, kernel_size, stride, padding, ceil_mode, dilation)
     grad = as_grad("max_pool2d_backward", grad_output, (*x.shape[:2], *how.size))
+    gaps = _gaps("max_pool2d_backward", dilation)
+    if gaps:
+        return cast_like(_dilated_backward(grad, x, how, gaps), x)
     return cast_like(kernels.max_pool2d_backward(grad, x, *how), x)
+
+
+def _dilated_backward(grad: ExTensor, x: ExTensor, how: Windows, dilation: tuple[int, ...]) -> ExTensor:
+    whole, positions, margins = dilated(x, how, dilation)
+    found = maxima_backward(grad, whole, positions)
+    (top, _), (left, _) = margins
+    return found[:, :, top : top + x.shape[2], left : left + x.shape[3]]
 
 
 @differentiable

@@ -11,7 +11,7 @@ _REASONS: dict[str, str] = {
     "logical_xor isnan isinf isfinite any all isclose allclose isin",
     "counts steps of the number format": "nextafter",
     "works on bits": "bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor",
-    "returns positions or counts": "bincount histogram nonzero searchsorted unique_all unique_counts unique_inverse unique_values argmax argmin argsort count_nonzero linalg.matrix_rank",
+    "returns positions or counts": "max_pool_indices adaptive_max_pool_indices bincount histogram nonzero searchsorted unique_all unique_counts unique_inverse unique_values argmax argmin argsort count_nonzero linalg.matrix_rank",
     "computes with shapes": "broadcast_shapes are_shapes_broadcastable",
     "differentiates other functions": "grad value_and_grad vjp jvp jacfwd jacobian jacrev linearize hessian hvp gnvp fvp vmap functional_call "
     "checkpoint checkpoint_sequential differentiable no_grad detect_anomaly",

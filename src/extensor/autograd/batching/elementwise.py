@@ -43,7 +43,7 @@ def ndim_of(values: Any) -> int:
 
 @batches(
     "relu", "leaky_relu", "sigmoid", "gelu", "silu", "mish", "elu", "selu", "softplus", "relu6", "hard_sigmoid", "hard_swish",
-    "hard_tanh",
+    "hard_tanh", "celu", "hard_shrink", "soft_shrink", "log_sigmoid", "softsign", "tanh_shrink", "threshold",
     "add", "subtract", "multiply", "divide", "floor_divide", "modulo", "power", "negate", "maximum", "minimum",
     "astype", "copy", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or",
     "logical_xor", "logical_not", "isnan", "isinf", "isfinite", "isclose", "conj", "real", "imag", "angle",

@@ -13,7 +13,7 @@ from ...tensor import ExTensor
 from .batched import Level
 from .elementwise import aligned, names_of
 from .products import first_of, plus_bias
-from .registry import batches, each_example
+from .registry import batches, by_body, each_example
 
 __all__: list[str] = []
 
@@ -151,6 +151,15 @@ def _each_part(result: Any, function: Any) -> Any:
         return function(result)
     parts = [_each_part(part, function) for part in result]
     return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
+
+
+batches(
+    "glu", "conv3d", "conv_transpose1d", "conv_transpose3d", "max_pool1d", "max_pool3d", "avg_pool1d", "avg_pool3d",
+    "adaptive_avg_pool1d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d",
+    "max_pool_indices", "adaptive_max_pool_indices", "interpolate", "grid_sample", "affine_grid", "pixel_shuffle",
+    "pixel_unshuffle", "local_response_norm", "rotary_embedding", "soft_margin", "hinge_embedding", "margin_ranking",
+    "multi_margin", "multilabel_margin", "multilabel_soft_margin", "nll", "gaussian_nll", "poisson_nll", "ctc",
+)(by_body)  # fmt: skip
 
 
 # Normalisation

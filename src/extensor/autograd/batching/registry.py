@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import BatchedError
+from ...graph import exchange_observer
 from ...ops.joining import stack
 from ...tensor import ExTensor
 from .batched import Level
 
-__all__ = ["RULES", "Rule", "batches", "each_example", "rule_of"]
+__all__ = ["RULES", "Rule", "batches", "by_body", "each_example", "rule_of"]
 
 Rule = Callable[..., Any]
 RULES: dict[str, Rule] = {}
@@ -53,6 +55,27 @@ def each_example(level: Level, op: Any, *args: Any, **kwargs: Any) -> Any:
         for i in range(level.size)
     ]
     return _together(op, results)
+
+
+def by_body(level: Level, op: Any, *args: Any, **kwargs: Any) -> Any:
+    """An op whose body is made of others: the rules of those. A body that looks at elements runs example by example."""
+    before = exchange_observer(level)
+    try:
+        return _full(level, op.fn(*args, **kwargs))
+    except BatchedError:
+        pass
+    finally:
+        exchange_observer(before)
+    return each_example(level, op, *args, **kwargs)
+
+
+def _full(level: Level, result: Any) -> Any:
+    if isinstance(result, ExTensor):
+        return level.full(result)
+    if isinstance(result, (list, tuple)):
+        parts = [_full(level, part) for part in result]
+        return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
+    return result
 
 
 def _example(level: Level, value: Any, i: int) -> Any:

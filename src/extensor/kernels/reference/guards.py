@@ -6,7 +6,7 @@ import numpy as np
 
 from ..dispatch import kernel
 
-__all__ = ["first_outside", "first_unlike"]
+__all__ = ["first_nan", "first_outside", "first_unlike"]
 
 
 def _first(marked):
@@ -30,3 +30,9 @@ def first_outside(x, low, high, allowed):
 def first_unlike(x, a, b):
     """The position of the first element that is neither ``a`` nor ``b``; or None."""
     return _first((x != a) & (x != b))
+
+
+@kernel(exact=True)
+def first_nan(x):
+    """The position of the first nan; or None."""
+    return _first(x != x)

@@ -15,6 +15,7 @@ from . import (
     fft,
     indexing,
     joining,
+    likelihood,
     linalg,
     loss,
     matrix,
@@ -22,10 +23,13 @@ from . import (
     pooling,
     recurrent,
     reduction,
+    resampling,
     shape,
+    shrinking,
     softmax,
     sorting,
     trigonometric,
+    volumes,
 )
 
 __all__ = ["PAIRS"]
@@ -55,6 +59,10 @@ FAMILIES = (
     shape,
     joining,
     indexing,
+    shrinking,
+    volumes,
+    resampling,
+    likelihood,
 )
 
 PAIRS: dict[str, Pair] = {pair.name: completed(pair) for family in FAMILIES for pair in family.PAIRS}
