@@ -15,7 +15,17 @@ from ._settings import positive
 from .module import Module
 from .parameter import Parameter
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "GroupNorm", "InstanceNorm2d", "LayerNorm", "RMSNorm"]
+__all__ = [
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "GroupNorm",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+    "LayerNorm",
+    "RMSNorm",
+]
 
 
 def _scale_and_shift(shape: Shape, scale: bool, shift: bool, dtype: Any) -> tuple[Any, Any]:
@@ -121,6 +131,18 @@ class BatchNorm2d(_BatchNorm):
     _axes = (4,)
 
 
+class BatchNorm3d(_BatchNorm):
+    """Batch normalisation of volumes (N, C, D, H, W); arguments as :class:`BatchNorm1d`.
+
+    Example:
+        >>> import extensor as et
+        >>> et.nn.BatchNorm3d(3)(et.ones((2, 3, 2, 4, 4))).shape
+        (2, 3, 2, 4, 4)
+    """
+
+    _axes = (5,)
+
+
 class LayerNorm(Module):
     """Normalisation over the last axes, see :func:`extensor.layer_norm`.
 
@@ -223,7 +245,45 @@ class GroupNorm(Module):
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.weight is not None}"
 
 
-class InstanceNorm2d(Module):
+class _InstanceNorm(Module):
+    _axes = "H, W"
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, *, affine: bool = False, dtype: Any = float32
+    ) -> None:
+        name = type(self).__name__
+        self.num_features = positive(name, "num_features", num_features)
+        self.eps = as_number(name, "eps", eps)
+        affine = as_bool(name, "affine", affine)
+        self.weight, self.bias = _scale_and_shift((self.num_features,), affine, affine, dtype)
+
+    def forward(self, x: ExTensor) -> ExTensor:
+        count = self._axes.count(",") + 1
+        if x.ndim == count + 1 and x.shape[0] == self.num_features:  # one example
+            return instance_norm(x.reshape((1, *x.shape)), self.weight, self.bias, self.eps)[0]
+        if x.ndim != count + 2 or x.shape[1] != self.num_features:
+            raise ValueError(
+                f"[{type(self).__name__}] x must have shape (N, {self.num_features}, {self._axes}), got {x.shape}"
+            )
+        return instance_norm(x, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_features}, eps={self.eps}, affine={self.weight is not None}"
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Normalisation of every channel of every sequence (N, C, L); arguments as :class:`InstanceNorm2d`.
+
+    Example:
+        >>> import extensor as et
+        >>> et.nn.InstanceNorm1d(3)(et.ones((2, 3, 4))).shape
+        (2, 3, 4)
+    """
+
+    _axes = "L"
+
+
+class InstanceNorm2d(_InstanceNorm):
     """Normalisation of every channel of every image (N, C, H, W), see :func:`extensor.instance_norm`.
 
     Args:
@@ -238,20 +298,14 @@ class InstanceNorm2d(Module):
         (2, 3, 4, 4)
     """
 
-    def __init__(
-        self, num_features: int, eps: float = 1e-5, *, affine: bool = False, dtype: Any = float32
-    ) -> None:
-        self.num_features = positive("InstanceNorm2d", "num_features", num_features)
-        self.eps = as_number("InstanceNorm2d", "eps", eps)
-        affine = as_bool("InstanceNorm2d", "affine", affine)
-        self.weight, self.bias = _scale_and_shift((self.num_features,), affine, affine, dtype)
 
-    def forward(self, x: ExTensor) -> ExTensor:
-        if x.ndim != 4 or x.shape[1] != self.num_features:
-            raise ValueError(
-                f"[InstanceNorm2d] x must have shape (N, {self.num_features}, H, W), got {x.shape}"
-            )
-        return instance_norm(x, self.weight, self.bias, self.eps)
+class InstanceNorm3d(_InstanceNorm):
+    """Normalisation of every channel of every volume (N, C, D, H, W); arguments as :class:`InstanceNorm2d`.
 
-    def extra_repr(self) -> str:
-        return f"{self.num_features}, eps={self.eps}, affine={self.weight is not None}"
+    Example:
+        >>> import extensor as et
+        >>> et.nn.InstanceNorm3d(3)(et.ones((2, 3, 2, 4, 4))).shape
+        (2, 3, 2, 4, 4)
+    """
+
+    _axes = "D, H, W"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from .. import init
 from ..checks import as_bool
 from ..dtypes import float32
@@ -12,6 +14,7 @@ from ..errors import describe
 from ..ops.creation import zeros
 from ..ops.dropout import dropout as drop
 from ..ops.embedding import embedding
+from ..ops.indexing import take_along_axis
 from ..ops.joining import concatenate
 from ..ops.linear import linear
 from ..ops.recurrent_gru import gru_sequence
@@ -22,6 +25,7 @@ from ..tensor import ExTensor
 from ._random import rng_or_default
 from ._settings import positive, probability
 from .module import Module
+from .packing import PackedSequence, pack_padded_sequence, pad_packed_sequence
 from .parameter import Parameter
 
 __all__ = ["GRU", "LSTM", "RNN"]
@@ -90,14 +94,46 @@ class _Recurrent(Module):
         given = [h.reshape(shape) for h in given]
         return [[h[i] for h in given] for i in range(len(self._names))]
 
-    def forward(self, x: ExTensor, hx: Any = None) -> tuple[ExTensor, Any]:
+    def _packed(self, packed: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
+        """Sequences of different lengths, in the order they are packed in; each has its last step where it ends."""
+        x, lengths = pad_packed_sequence(PackedSequence(packed.data, packed.batch_sizes))
+        order, back = packed.sorted_indices, packed.unsorted_indices
+        if hx is not None and order is not None:
+            hx = hx.take(order, 1) if self._states == 1 else tuple(h.take(order, 1) for h in hx)
+        y, last = self._layers(x, self._start(x.shape[1], x.dtype, hx), lengths=lengths.numpy())
+        if back is not None:
+            last = [h.take(back, 1) for h in last]
+        found = pack_padded_sequence(y, lengths)
+        return PackedSequence(found.data, found.batch_sizes, order, back), last[
+            0
+        ] if self._states == 1 else tuple(last)
+
+    def _every_state(self, x: ExTensor, states: list[ExTensor], weights: Weights) -> list[ExTensor]:
+        """Of one walk forward, the states after every step, each (T, N, hidden_size)."""
+        raise NotImplementedError
+
+    def _of_lengths(
+        self, x: ExTensor, states: list[ExTensor], weights: Weights, reverse: bool, lengths: np.ndarray
+    ) -> Any:
+        """:meth:`_sequence` of sequences of different lengths: a walk back starts where a sequence ends."""
+        steps = np.arange(x.shape[0])[:, None]
+        turned = ExTensor(np.where(steps < lengths, lengths - 1 - steps, steps)[..., None])
+        found = self._every_state(take_along_axis(x, turned, 0) if reverse else x, states, weights)
+        ends = ExTensor(np.broadcast_to((lengths - 1)[None, :, None], (1, lengths.size, self.hidden_size)))
+        last = [take_along_axis(s, ends, 0) for s in found]
+        return take_along_axis(found[0], turned, 0) if reverse else found[0], last
+
+    def forward(self, x: Any, hx: Any = None) -> tuple[Any, Any]:
         """All outputs of the last layer, and the final states of all layers.
 
         Args:
-            x: (T, N, input_size), or (N, T, input_size) with ``batch_first``, or (T, input_size).
+            x: (T, N, input_size), or (N, T, input_size) with ``batch_first``, or (T, input_size); or a
+                :class:`PackedSequence`, whose outputs are packed too.
             hx: the states before the first step, (layers * directions, N, hidden_size); 0 without them.
         """
         name = type(self).__name__
+        if isinstance(x, PackedSequence):
+            return self._packed(x, hx)
         if x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
             raise ValueError(
                 f"[{name}] x must have 2 or 3 axes, the last of length {self.input_size}, got shape {x.shape}"
@@ -115,7 +151,11 @@ class _Recurrent(Module):
         return x, last[0] if self._states == 1 else tuple(last)
 
     def _layers(
-        self, x: ExTensor, start: list[list[ExTensor]], table: ExTensor | None = None
+        self,
+        x: ExTensor,
+        start: list[list[ExTensor]],
+        table: ExTensor | None = None,
+        lengths: np.ndarray | None = None,
     ) -> tuple[ExTensor, list[ExTensor]]:
         """All outputs of the last layer and the final states, for x (T, N, input_size), or (T, N) of rows of ``table``."""
         name = type(self).__name__
@@ -130,7 +170,11 @@ class _Recurrent(Module):
                     inputs, w_ih = embedding(x, linear(table, w_ih)), None
                 else:
                     inputs = x
-                hidden, states = self._sequence(inputs, start[i], (w_ih, w_hh, b_ih, b_hh), direction == 1)
+                weights, reverse = (w_ih, w_hh, b_ih, b_hh), direction == 1
+                if lengths is None:
+                    hidden, states = self._sequence(inputs, start[i], weights, reverse)
+                else:
+                    hidden, states = self._of_lengths(inputs, start[i], weights, reverse, lengths)
                 outputs.append(hidden)
                 final.append(states)
             x = outputs[0] if directions == 1 else concatenate(outputs, -1)
@@ -193,6 +237,9 @@ class RNN(_Recurrent):
         hidden = rnn_sequence(x, states[0], *weights, self.nonlinearity, reverse)
         return hidden, [hidden[_last(reverse)]]
 
+    def _every_state(self, x: ExTensor, states: list[ExTensor], weights: Weights) -> list[ExTensor]:
+        return [rnn_sequence(x, states[0], *weights, self.nonlinearity)]
+
 
 class GRU(_Recurrent):
     """Gated recurrent units, see :func:`extensor.gru_cell`; arguments as :class:`RNN`.
@@ -221,6 +268,9 @@ class GRU(_Recurrent):
     def _sequence(self, x: ExTensor, states: list[ExTensor], weights: Weights, reverse: bool) -> Any:
         hidden = gru_sequence(x, states[0], *weights, reverse)
         return hidden, [hidden[_last(reverse)]]
+
+    def _every_state(self, x: ExTensor, states: list[ExTensor], weights: Weights) -> list[ExTensor]:
+        return [gru_sequence(x, states[0], *weights)]
 
 
 class LSTM(_Recurrent):
@@ -271,3 +321,6 @@ class LSTM(_Recurrent):
     def _sequence(self, x: ExTensor, states: list[ExTensor], weights: Weights, reverse: bool) -> Any:
         hidden, cells, _ = lstm_sequence(x, states[0], states[1], *weights, reverse)
         return hidden, [hidden[_last(reverse)], cells[_last(reverse)]]
+
+    def _every_state(self, x: ExTensor, states: list[ExTensor], weights: Weights) -> list[ExTensor]:
+        return list(lstm_sequence(x, states[0], states[1], *weights)[:2])
