@@ -158,6 +158,9 @@ __all__ = [
     # response norm and rotary positions
     "local_response_norm", "local_response_norm_backward", "rotary_embedding",
     "rotary_embedding_backward",
+    # incomplete functions, sums of shifted products
+    "ConvolveGradients", "betainc", "betainc_backward", "convolve", "convolve_backward", "correlate",
+    "correlate_backward", "gammainc", "gammainc_backward", "gammaincc", "gammaincc_backward",
     # distances
     "cdist", "cdist_backward", "cosine_similarity", "cosine_similarity_backward",
     # activation
@@ -209,6 +212,7 @@ if _TYPE_CHECKING:
     from .ops.bitwise import *
     from .ops.construction import *
     from .ops.distances import *
+    from .ops.incomplete import *
     from .ops.loss_ctc import *
     from .ops.loss_likelihood import *
     from .ops.loss_margin import *

@@ -44,6 +44,7 @@ if _TYPE_CHECKING:
     from .bitwise import *  # noqa: F403
     from .construction import *  # noqa: F403
     from .distances import *  # noqa: F403
+    from .incomplete import *  # noqa: F403
     from .loss_ctc import *  # noqa: F403
     from .loss_likelihood import *  # noqa: F403
     from .loss_margin import *  # noqa: F403

@@ -75,6 +75,10 @@ _NAMES = {
     "response_norm": """
         local_response_norm local_response_norm_backward rotary_embedding rotary_embedding_backward
     """,
+    "incomplete": """
+        ConvolveGradients betainc betainc_backward convolve convolve_backward correlate correlate_backward
+        gammainc gammainc_backward gammaincc gammaincc_backward
+    """,
 }
 
 FAMILY_OF: dict[str, str] = {name: family for family, names in _NAMES.items() for name in names.split()}

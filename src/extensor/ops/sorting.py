@@ -28,24 +28,32 @@ def _along(function: str, axis: Any, ndim: int) -> int | None:
 
 
 @differentiable
-def sort(x: ExTensor, axis: int | None = -1) -> ExTensor:
-    """The elements in ascending order along ``axis``, nan last.
+def sort(x: ExTensor, axis: int | None = -1, descending: bool = False, stable: bool = True) -> ExTensor:
+    """The elements in ascending order along ``axis``, nan last; or the other way round.
 
     Args:
         x: any tensor.
         axis: the axis to sort along, the last by default; None sorts the flattened tensor.
+        descending: whether the largest comes first (nan before it).
+        stable: equal elements keep their order, whatever is asked for here; it decides who gets a gradient.
 
     Example:
         >>> import extensor as et
         >>> et.sort(et.tensor([3.0, 1.0, 2.0])).tolist()
         [1.0, 2.0, 3.0]
     """
-    x = as_tensor("sort", "x", x)
-    return kernels.sort(x, _along("sort", axis, x.ndim))
+    x, along = as_tensor("sort", "x", x), _along("sort", axis, as_tensor("sort", "x", x).ndim)
+    as_bool("sort", "stable", stable)
+    if not as_bool("sort", "descending", descending):
+        return kernels.sort(x, along)
+    place = 0 if along is None else along
+    return kernels.flip(kernels.sort(x, along), (place,)) if x.ndim else kernels.sort(x, along)
 
 
 @backward_of(sort)
-def sort_backward(grad_output: ExTensor, x: ExTensor, axis: int | None = -1) -> ExTensor:
+def sort_backward(
+    grad_output: ExTensor, x: ExTensor, axis: int | None = -1, descending: bool = False
+) -> ExTensor:
     """Gradient of :func:`sort`: each element gets the gradient of the place it was sorted to.
 
     dx[order] = dy,  order = argsort(x);  of equal elements the first comes first
@@ -53,7 +61,7 @@ def sort_backward(grad_output: ExTensor, x: ExTensor, axis: int | None = -1) -> 
     Args:
         grad_output: the gradient of the sorted tensor.
         x: the input.
-        axis: as given to :func:`sort`.
+        axis, descending: as given to :func:`sort`.
 
     Example:
         >>> import extensor as et
@@ -63,7 +71,13 @@ def sort_backward(grad_output: ExTensor, x: ExTensor, axis: int | None = -1) -> 
     x = differentiable_input("sort_backward", "x", x)
     along = _along("sort_backward", axis, x.ndim)
     grad = as_grad("sort_backward", grad_output, (x.size,) if along is None else x.shape)
-    return cast_like(kernels.sort_backward(grad, x, along), x)
+    if not as_bool("sort_backward", "descending", descending) or not x.ndim:
+        return cast_like(kernels.sort_backward(grad, x, along), x)
+    # Turned round, the first of equal elements comes last, and first again when the result is turned.
+    every = tuple(range(x.ndim)) if along is None else (along,)
+    turned = kernels.flip(x, every)
+    found = kernels.sort_backward(kernels.flip(grad, (0,) if along is None else every), turned, along)
+    return cast_like(kernels.flip(found, every), x)
 
 
 def _top(function: str, x: ExTensor, k: Any, axis: Any) -> tuple[int, int]:
@@ -136,12 +150,14 @@ def top_k_backward(
 
 
 @undifferentiated
-def argsort(x: ExTensor, axis: int | None = -1) -> ExTensor:
-    """The indices that sort ``x`` along ``axis``; equal elements keep their order, nan comes last.
+def argsort(x: ExTensor, axis: int | None = -1, descending: bool = False, stable: bool = True) -> ExTensor:
+    """The indices that sort ``x`` along ``axis``; equal elements keep their order, nan comes last (descending: first).
 
     Args:
         x: any tensor.
         axis: the axis to sort along, the last by default; None sorts the flattened tensor.
+        descending: whether the largest comes first.
+        stable: accepted for other libraries' sake; sorting is always stable.
 
     Example:
         >>> import extensor as et
@@ -149,7 +165,14 @@ def argsort(x: ExTensor, axis: int | None = -1) -> ExTensor:
         [1, 2, 0]
     """
     x = as_tensor("argsort", "x", x)
-    return kernels.argsort(x, _along("argsort", axis, x.ndim))
+    along = _along("argsort", axis, x.ndim)
+    as_bool("argsort", "stable", stable)
+    if not as_bool("argsort", "descending", descending) or not x.ndim:
+        return kernels.argsort(x, along)
+    every = tuple(range(x.ndim)) if along is None else (along,)
+    length = x.size if along is None else x.shape[along]
+    order = kernels.argsort(kernels.flip(x, every), along)
+    return kernels.flip(kernels.subtract(length - 1, order), (0,) if along is None else every)
 
 
 def _search(function: str, kernel: Kernel, x: Any, axis: int | None, keepdims: bool) -> ExTensor:

@@ -52,7 +52,7 @@ def ndim_of(values: Any) -> int:
     "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "rsqrt",
     "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "erf",
     "asinh", "acosh", "atanh", "lgamma", "digamma", "erfc", "erfinv", "i0", "i1", "sinc", "polygamma", "atan2", "hypot",
-    "logaddexp", "copysign", "heaviside", "nextafter", "where", "masked_fill",
+    "logaddexp", "copysign", "heaviside", "nextafter", "gammainc", "gammaincc", "betainc", "where", "masked_fill",
 )  # fmt: skip
 def elementwise(level: Level, op: Any, *args: Any, **kwargs: Any) -> Any:
     """Operands aligned, options as they are."""

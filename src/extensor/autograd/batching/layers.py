@@ -158,7 +158,7 @@ batches(
     "adaptive_avg_pool1d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d",
     "max_pool_indices", "adaptive_max_pool_indices", "interpolate", "grid_sample", "affine_grid", "pixel_shuffle",
     "pixel_unshuffle", "local_response_norm", "rotary_embedding", "soft_margin", "hinge_embedding", "margin_ranking",
-    "multi_margin", "multilabel_margin", "multilabel_soft_margin", "nll", "gaussian_nll", "poisson_nll", "ctc",
+    "multi_margin", "multilabel_margin", "multilabel_soft_margin", "nll", "gaussian_nll", "poisson_nll", "ctc", "convolve", "correlate",
 )(by_body)  # fmt: skip
 
 

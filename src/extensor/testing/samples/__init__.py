@@ -13,6 +13,7 @@ from . import (
     embedding,
     exponential,
     fft,
+    incomplete,
     indexing,
     joining,
     likelihood,
@@ -63,6 +64,7 @@ FAMILIES = (
     volumes,
     resampling,
     likelihood,
+    incomplete,
 )
 
 PAIRS: dict[str, Pair] = {pair.name: completed(pair) for family in FAMILIES for pair in family.PAIRS}

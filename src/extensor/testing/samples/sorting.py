@@ -24,6 +24,8 @@ def _sort(draw: Draw) -> Iterator[Case]:
     ):
         yield Case(draw.distinct(shape), axis=axis)
     yield Case(draw.distinct((5, 6))[::2, ::-2])
+    for shape, along in (((7,), -1), ((3, 4), None), ((2, 3, 5), 1), ((0,), 0)):
+        yield Case(draw.distinct(shape), axis=along, descending=True)
 
 
 def _top_k(draw: Draw) -> Iterator[Case]:
