@@ -31,6 +31,15 @@ OTHERS: dict[str, Arguments] = {
         ["argmax", "argmin", "any", "all", "count_nonzero"], _ONE | {"axis": 1, "keepdims": False}
     ),
     "argsort": _ONE | {"axis": 1},
+    "nn.pad_sequence": {"sequences": [_SORTED, _SORTED[:2]], "batch_first": True, "padding_value": 0.0},
+    "nn.pack_sequence": {"sequences": [_SORTED, _SORTED[:2]], "enforce_sorted": True},
+    "nn.pack_padded_sequence": {"x": _X, "lengths": [2, 2, 1], "batch_first": False, "enforce_sorted": True},
+    "nn.pad_packed_sequence": {
+        "sequence": et.nn.pack_sequence([_SORTED]),
+        "batch_first": True,
+        "padding_value": 0.0,
+        "total_length": 4,
+    },
     "max_pool_indices": {
         "x": et.ones((1, 1, 4, 4)),
         "kernel_size": 2,

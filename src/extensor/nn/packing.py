@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..checks import as_integers
+from ..checks import as_bool, as_int, as_integers, as_number, as_tensor
 from ..errors import describe
 from ..ops.indexing import index
 from ..ops.joining import pad, stack
@@ -42,20 +42,30 @@ def pad_sequence(
         >>> et.nn.pad_sequence([et.tensor([1.0, 2.0]), et.tensor([3.0])], batch_first=True).tolist()
         [[1.0, 2.0], [3.0, 0.0]]
     """
-    if not sequences or not all(isinstance(s, ExTensor) and s.ndim for s in sequences):
-        raise ValueError(
-            f"[pad_sequence] sequences must be tensors with at least one axis, got {describe(sequences)}"
-        )
+    sequences = _checked("pad_sequence", sequences)
+    first = as_bool("pad_sequence", "batch_first", batch_first)
+    fill = as_number("pad_sequence", "padding_value", padding_value)
     if len({s.shape[1:] for s in sequences}) > 1:
         raise ValueError(
             f"[pad_sequence] sequences differ beyond their lengths: {[s.shape for s in sequences]}"
         )
     longest = max(s.shape[0] for s in sequences)
     rows = [
-        pad(s, [(0, longest - s.shape[0]), *((0, 0),) * (s.ndim - 1)], constant_values=padding_value)
+        pad(s, [(0, longest - s.shape[0]), *((0, 0),) * (s.ndim - 1)], constant_values=fill)
         for s in sequences
     ]
-    return stack(rows, 0 if batch_first else 1)
+    return stack(rows, 0 if first else 1)
+
+
+def _checked(function: str, sequences: Any) -> list[ExTensor]:
+    if not isinstance(sequences, (list, tuple)):
+        raise TypeError(f"[{function}] sequences must be a list of tensors, got {describe(sequences)}")
+    found = [as_tensor(function, "sequences", s) for s in sequences]
+    if not found or not all(s.ndim for s in found):
+        raise ValueError(
+            f"[{function}] sequences must be tensors with at least one axis, got {describe(sequences)}"
+        )
+    return found
 
 
 def _order(lengths: np.ndarray, enforce_sorted: bool) -> np.ndarray | None:
@@ -85,18 +95,20 @@ def pack_padded_sequence(
         >>> packed.data.tolist(), packed.batch_sizes.tolist()
         ([1.0, 3.0, 2.0], [2, 1])
     """
+    x = as_tensor("pack_padded_sequence", "x", x)
+    in_order = as_bool("pack_padded_sequence", "enforce_sorted", enforce_sorted)
     if x.ndim < 2:
         raise ValueError(
             f"[pack_padded_sequence] x must have axes for steps and sequences, got shape {x.shape}"
         )
-    if batch_first:
+    if as_bool("pack_padded_sequence", "batch_first", batch_first):
         x = x.swapaxes(0, 1)
     found = as_integers("pack_padded_sequence", "lengths", lengths).numpy().astype(np.int64)
     if found.shape != (x.shape[1],) or (found.size and (found.min() < 1 or found.max() > x.shape[0])):
         raise ValueError(
             f"[pack_padded_sequence] lengths must be {x.shape[1]} numbers between 1 and {x.shape[0]}, got {describe(lengths)}"
         )
-    order = _order(found, enforce_sorted)
+    order = _order(found, in_order)
     names = np.arange(found.size) if order is None else order
     sizes = (found[names][None] > np.arange(found.max(initial=0))[:, None]).sum(1)
     steps = np.repeat(np.arange(sizes.size), sizes)
@@ -115,9 +127,9 @@ def pack_sequence(sequences: Sequence[ExTensor], enforce_sorted: bool = True) ->
         >>> et.nn.pack_sequence([et.tensor([1.0, 2.0]), et.tensor([3.0])]).data.tolist()
         [1.0, 3.0, 2.0]
     """
-    return pack_padded_sequence(
-        pad_sequence(sequences), [s.shape[0] for s in sequences], False, enforce_sorted
-    )
+    rows = _checked("pack_sequence", sequences)
+    in_order = as_bool("pack_sequence", "enforce_sorted", enforce_sorted)
+    return pack_padded_sequence(pad_sequence(rows), [s.shape[0] for s in rows], False, in_order)
 
 
 def lengths_of(packed: PackedSequence) -> np.ndarray:
@@ -150,9 +162,11 @@ def pad_packed_sequence(
     """
     if not isinstance(sequence, PackedSequence):
         raise TypeError(f"[pad_packed_sequence] sequence must be packed, got {describe(sequence)}")
+    first = as_bool("pad_packed_sequence", "batch_first", batch_first)
+    fill = as_number("pad_packed_sequence", "padding_value", padding_value)
     lengths = lengths_of(sequence)
     longest = int(lengths.max(initial=0))
-    total = longest if total_length is None else total_length
+    total = longest if total_length is None else as_int("pad_packed_sequence", "total_length", total_length)
     if total < longest:
         raise ValueError(
             f"[pad_packed_sequence] total_length {total} is less than the longest sequence, {longest}"
@@ -163,11 +177,9 @@ def pad_packed_sequence(
     steps = np.full((total, lengths.size), last, np.int64)  # one more row, of padding
     there = np.arange(longest)[:, None] < lengths
     steps[:longest][there] = (starts[:, None] + rows)[there]
-    padded = pad(
-        sequence.data, [(0, 1), *((0, 0),) * (sequence.data.ndim - 1)], constant_values=padding_value
-    )
+    padded = pad(sequence.data, [(0, 1), *((0, 0),) * (sequence.data.ndim - 1)], constant_values=fill)
     if sequence.unsorted_indices is not None:
         back = sequence.unsorted_indices.numpy()
         steps, lengths = steps[:, back], lengths[back]
     x = index(padded, ExTensor(steps))
-    return (x.swapaxes(0, 1) if batch_first else x), ExTensor(lengths.astype(np.int64))
+    return (x.swapaxes(0, 1) if first else x), ExTensor(lengths.astype(np.int64))

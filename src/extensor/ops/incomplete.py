@@ -55,7 +55,6 @@ def _gamma_formula(g: Any, a: Any, x: Any) -> ExTensor:
 
 
 @backward_of(gammainc, wrt="x", formula=_gamma_formula)
-@computed_wide
 def gammainc_backward(grad_output: ExTensor, a: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`gammainc` with respect to x: the density of the gamma distribution.   dx = dy * x^(a-1) e^-x / Gamma(a)
 
@@ -92,7 +91,6 @@ def gammaincc(a: ExTensor, x: ExTensor) -> ExTensor:
 
 
 @backward_of(gammaincc, wrt="x", formula=lambda g, a, x: -_gamma_formula(g, a, x))
-@computed_wide
 def gammaincc_backward(grad_output: ExTensor, a: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`gammaincc` with respect to x.   dx = -dy * x^(a-1) e^-x / Gamma(a)
 
@@ -128,7 +126,6 @@ def _beta_formula(g: Any, a: Any, b: Any, x: Any) -> ExTensor:
 
 
 @backward_of(betainc, wrt="x", formula=_beta_formula)
-@computed_wide
 def betainc_backward(grad_output: ExTensor, a: ExTensor, b: ExTensor, x: ExTensor) -> ExTensor:
     """Gradient of :func:`betainc` with respect to x: the density of the beta distribution.   dx = dy * x^(a-1) (1-x)^(b-1) / B(a, b)
 

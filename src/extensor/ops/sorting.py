@@ -14,6 +14,7 @@ from ..kernels import Kernel
 from ..tensor import ExTensor
 from ._several import as_grads
 from .casting import cast_like
+from .shape import flip
 
 __all__ = [
     "sort", "sort_backward", "top_k", "top_k_backward", "TopKResult",
@@ -75,9 +76,8 @@ def sort_backward(
         return cast_like(kernels.sort_backward(grad, x, along), x)
     # Turned round, the first of equal elements comes last, and first again when the result is turned.
     every = tuple(range(x.ndim)) if along is None else (along,)
-    turned = kernels.flip(x, every)
-    found = kernels.sort_backward(kernels.flip(grad, (0,) if along is None else every), turned, along)
-    return cast_like(kernels.flip(found, every), x)
+    turned = flip(grad, 0 if along is None else along)
+    return cast_like(flip(kernels.sort_backward(turned, flip(x, every), along), every), x)
 
 
 def _top(function: str, x: ExTensor, k: Any, axis: Any) -> tuple[int, int]:
