@@ -19,14 +19,14 @@ class Card(NamedTuple):
 
 
 CARDS = (
-    Card("activation", "Activation gradients", ("activation", "softmax", "trigonometric.tanh")),
+    Card("activation", "Activation gradients", ("activation", "shrinking", "softmax", "trigonometric.tanh")),
     Card("arithmetic", "Arithmetic gradients", ("arithmetic",)),
-    Card("elementwise", "Elementwise gradients", ("elementwise", "exponential", "trigonometric", "selection", "special", "complex_numbers")),
+    Card("elementwise", "Elementwise gradients", ("elementwise", "exponential", "trigonometric", "selection", "special", "incomplete", "complex_numbers")),
     Card("loss", "Loss gradients", ("loss",)),
     Card("matrix", "Matrix gradients", ("matrix", "einsum", "diagonals", "distances")),
     Card("reduction", "Reduction gradients", ("reduction", "sorting", "scan", "statistics")),
     Card("layer", "Layer gradients",
-         ("linear", "conv", "pooling", "normalization", "dropout", "embedding", "attention", "recurrent")),
+         ("linear", "conv", "volumes", "pooling", "volume_pooling", "resampling", "response_norm", "normalization", "dropout", "embedding", "attention", "recurrent")),
     Card("shape", "Shape gradients", ("shape", "joining", "indexing", "broadcasting", "casting", "creation", "construction", "scattering")),
 )  # fmt: skip
 

@@ -192,9 +192,8 @@ class _Adaptive(_Pooling):
         name, count = type(self).__name__, self._directions
         sizes = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * count
         if len(sizes) != count:
-            raise ValueError(
-                f"[{name}] output_size must be an int or {count} of them, got {describe(output_size)}"
-            )
+            wanted = "a pair" if count == 2 else f"{count} of them"
+            raise ValueError(f"[{name}] output_size must be an int or {wanted}, got {describe(output_size)}")
         as_pair(name, "output_size", [1 if n is None else n for n in sizes], 1, count)
         self.output_size = output_size
 

@@ -166,7 +166,7 @@ def ctc(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> ExTensor:
-    """Minus the log-probability that a sequence of outputs spells the labels, over all alignments.
+    """Minus the log-probability that outputs spell the labels.   l = -log sum over alignments of prod_t exp(x_(t, label at t))
 
     Args:
         log_probabilities: (T, N, C), or (T, C), as :func:`log_softmax` gives them.
@@ -212,7 +212,7 @@ def ctc_backward(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> ExTensor:
-    """Gradient of :func:`ctc`: minus the probability that a path goes through a class at a time, given the labels.
+    """Gradient of :func:`ctc`.   dx_(t, c) = -dl * P(a path is at c at time t, given the labels)
 
     It is that of the log-probabilities themselves: PyTorch's adds their exponential, which :func:`log_softmax_backward` takes
     off again. Where a loss is inf its gradient is nan, or 0 with ``zero_infinity``.

@@ -74,9 +74,7 @@ def soft_margin_backward(
 def hinge_embedding(
     predictions: ExTensor, targets: ExTensor, margin: float = 1.0, reduction: str = "mean"
 ) -> ExTensor:
-    """Distances of pairs: small for those that belong together, at least ``margin`` for the others.
-
-    l = x if t = 1, max(0, margin - x) if t = -1.
+    """Distances of pairs that belong together, or do not.   l = x if t = 1, max(0, margin - x) if t = -1
 
     Args:
         predictions: distances x.
@@ -343,7 +341,9 @@ def multilabel_margin(predictions: ExTensor, targets: ExTensor, reduction: str =
 def multilabel_margin_backward(
     grad_output: ExTensor, predictions: ExTensor, targets: ExTensor, reduction: str = "mean"
 ) -> ExTensor:
-    """Gradient of :func:`multilabel_margin`: each pair of a label and another class that is too close pulls them apart by 1 / C.
+    """Gradient of :func:`multilabel_margin`.   dx_i = dl * n_i / C,  dx_y = -dl * n_y / C
+
+    n counts the pairs of a label y and another class i with x_y - x_i < 1 that an element is part of.
 
     Example:
         >>> import extensor as et
