@@ -295,6 +295,26 @@ Ref<> elementwise(const ElementwiseKernel& kernel, PyObject* const* inputs, cons
   return call.read(kernel, inputs) ? call.run(kernel, scalars) : owned(not_covered());
 }
 
+bool fits_in_place(const ElementwiseKernel& kernel, PyArrayObject* const* arrays) {
+  const DType dtype = dtype_of(arrays[0]);
+  if (!is_float(dtype) || double(PyArray_SIZE(arrays[0])) * kernel.cost_ns > 20e3) return false;
+  for (int i = 0; i < kernel.inputs; ++i) {
+    PyArrayObject* array = arrays[i];
+    if (dtype_of(array) != dtype || !PyArray_IS_C_CONTIGUOUS(array) || !is_readable(array) || !PyArray_SAMESHAPE(array, arrays[0])) return false;
+    if (i != 1 && !PyArray_ISWRITEABLE(array)) return false;
+  }
+  return true;
+}
+
+void elementwise_in_place(const ElementwiseKernel& kernel, PyArrayObject* const* arrays, const double* scalars) {
+  const void* in[max_elementwise_inputs];
+  void* out[max_elementwise_outputs];
+  const bool is_scalar[max_elementwise_inputs] = {};
+  for (int i = 0; i < kernel.inputs; ++i) in[i] = PyArray_DATA(arrays[i]);
+  for (int i = 0; i < kernel.outputs; ++i) out[i] = PyArray_DATA(arrays[i == 0 ? 0 : i + 1]);
+  run_elementwise_contiguous(kernel, dtype_of(arrays[0]), PyArray_SIZE(arrays[0]), in, is_scalar, out, scalars, 0);
+}
+
 void bind_elementwise(PyObject* kernels) {
   const ElementwiseTable& table = EXTENSOR_SELECT(elementwise_table)();
   for (int i = 0; i < table.count; ++i) {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "bindings/exceptions.hpp"
+#include "bindings/optim.hpp"
 #include "bindings/recorder/objects.hpp"
 
 namespace extensor::recorder {
@@ -48,6 +49,27 @@ class Update {
       moving_.push_back({param, state});
     }
     return true;
+  }
+
+  // Set aside what is small and held by nobody else: it can be stepped where it lies.
+  void set_aside(const StepInPlace& rule) {
+    if (!rule) return;
+    size_t left = 0;
+    for (const Moving& moving : moving_) {
+      Own own{moving, {}, 0};
+      if (is_own(rule, own)) own_.push_back(own);
+      else moving_[left++] = moving;
+    }
+    moving_.resize(left);
+  }
+
+  void step_in_place(const StepInPlace& rule) const {
+    for (const Own& own : own_) {
+      const Ref<> step = owned(PyLong_FromLongLong(own.step)), sequence = owned(PyLong_FromLongLong(++last_sequence));
+      if (own.step > 0 && PyDict_SetItem(own.moving.state, name_step, step) < 0) throw PythonError();
+      if (PyObject_SetAttr(reinterpret_cast<PyObject*>(own.moving.param), name_replaced, sequence) < 0) throw PythonError();
+      rule.run(own.arrays, double(own.step));
+    }
   }
 
   bool nothing_moves() const { return moving_.empty(); }
@@ -109,6 +131,44 @@ class Update {
   }
 
  private:
+  // An array that belongs to this object alone, with memory of its own.
+  static PyArrayObject* own_array(PyObject* holder, Py_ssize_t holders) {
+    auto* array = reinterpret_cast<PyArrayObject*>(reinterpret_cast<Tensor*>(holder)->array);
+    const bool own = Py_REFCNT(holder) == holders && Py_REFCNT(array) == 1 && PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA);
+    return own ? array : nullptr;
+  }
+
+  struct Own {
+    Moving moving;
+    PyArrayObject* arrays[4];
+    long long step;
+  };
+
+  bool is_own(const StepInPlace& rule, Own& own) const {
+    auto* object = reinterpret_cast<PyObject*>(own.moving.param);
+    own.arrays[0] = own_array(object, Py_REFCNT(object));
+    own.arrays[1] = reinterpret_cast<PyArrayObject*>(reinterpret_cast<Tensor*>(own.moving.param->grad)->array);
+    int count = 2;
+    for (Py_ssize_t k = 2; k < PyTuple_GET_SIZE(layout_); ++k) {
+      PyObject* name = PyTuple_GET_ITEM(layout_, k);
+      if (name == Py_None || name == name_nothing) continue;
+      PyObject* found = PyDict_GetItemWithError(own.moving.state, name);
+      if (found == nullptr && PyErr_Occurred()) throw PythonError();
+      if (found == nullptr) return false;
+      if (name == name_step) {
+        if (!PyLong_CheckExact(found)) return false;
+        own.step = PyLong_AsLongLong(found) + 1;
+        if (own.step == 0 && PyErr_Occurred()) throw PythonError();
+        continue;
+      }
+      if (count == 4 || !is_tensor(found)) return false;
+      own.arrays[count++] = own_array(found, 1);
+    }
+    for (int i = 0; i < count; ++i)
+      if (own.arrays[i] == nullptr) return false;
+    return count == rule.arrays() && rule.fits(own.arrays);
+  }
+
   [[noreturn]] static void wrong() {
     PyErr_SetString(PyExc_TypeError, "[update_group] the kernel returned something else");
     throw PythonError();
@@ -138,6 +198,7 @@ class Update {
 
   PyObject *params_, *state_, *layout_;
   std::vector<Moving> moving_;
+  std::vector<Own> own_;
   std::vector<Ref<>> arguments_;
   Ref<> steps_;
   bool counts_steps_ = false;
@@ -152,11 +213,15 @@ PyObject* update_group(PyObject*, PyObject* const* args, Py_ssize_t count) {
     }
     Update update(args[0], args[1], args[2]);
     if (!update.gather()) Py_RETURN_FALSE;
-    if (update.nothing_moves()) Py_RETURN_TRUE;
-    if (!update.arrange(args[4])) Py_RETURN_FALSE;
-    const Ref<> results = update.run(args[3]);
-    if (results == Py_NotImplemented) Py_RETURN_FALSE;
-    update.put_back(results);
+    const StepInPlace rule(args[3], args[4]);
+    update.set_aside(rule);
+    if (!update.nothing_moves()) {
+      if (!update.arrange(args[4])) Py_RETURN_FALSE;
+      const Ref<> results = update.run(args[3]);
+      if (results == Py_NotImplemented) Py_RETURN_FALSE;
+      update.put_back(results);
+    }
+    update.step_in_place(rule);
     Py_RETURN_TRUE;
   });
 }

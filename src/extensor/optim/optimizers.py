@@ -11,6 +11,10 @@ from .optimizer import Optimizer
 __all__ = ["Adagrad", "Adam", "AdamW", "LAMB", "Lion", "RMSprop", "SGD"]
 
 
+_SGD, _ADAM = NATIVE.get("sgd_step"), NATIVE.get("adam_step")
+_ADAM_LISTS = ("params", "grads", "exp_avg", "exp_avg_sq", None, "step")
+
+
 class SGD(Optimizer):
     """Gradient descent with momentum, see :func:`extensor.optim.functional.sgd`.
 
@@ -32,8 +36,10 @@ class SGD(Optimizer):
         if type(self)._rule is not _rules.sgd:
             return None
         buffers = "momentum_buffer" if options["momentum"] else "nothing"
-        names = ("momentum", "dampening", "weight_decay", "nesterov", "maximize")
-        return ("params", "grads", buffers), NATIVE.get("sgd_step"), (lr, *(options[name] for name in names))
+        numbers = (
+            lr, options["momentum"], options["dampening"], options["weight_decay"], options["nesterov"], options["maximize"],
+        )  # fmt: skip
+        return ("params", "grads", buffers), _SGD, numbers
 
     def __init__(
         self, params: Any, lr: float = 1e-3, momentum: float = 0.0, dampening: float = 0.0,
@@ -63,9 +69,11 @@ class Adam(Optimizer):
     def _native_call(self, lr: float, **options: Any) -> Any:
         if options["amsgrad"] or type(self)._rule is not _rules.adam:
             return None
-        lists = ("params", "grads", "exp_avg", "exp_avg_sq", None, "step")
-        names = ("eps", "weight_decay", "decoupled_weight_decay", "maximize")
-        return lists, NATIVE.get("adam_step"), (lr, *options["betas"], *(options[name] for name in names))
+        beta1, beta2 = options["betas"]
+        numbers = (
+            lr, beta1, beta2, options["eps"], options["weight_decay"], options["decoupled_weight_decay"], options["maximize"],
+        )  # fmt: skip
+        return _ADAM_LISTS, _ADAM, numbers
 
     def __init__(
         self, params: Any, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,

@@ -1,0 +1,230 @@
+"""Compiled training steps beside eager ones, a step written by hand in C++ (the limit), and jax.jit where it is installed.
+
+    python benchmarks/compiled.py --threads 1
+    python benchmarks/compiled.py --only mlp --rounds 200
+
+All contestants of a row take turns in one process; printed are minima. Networks of random labels learn them by heart after a
+while, so each round starts from fresh weights. A second table shows what the first call of a compiled step costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import extensor as et
+from extensor import models, nn, optim
+from extensor.bench import table
+
+FLAGS = ["-O3", "-march=native", "-mprefer-vector-width=512", "-fno-math-errno", "-fno-trapping-math"]
+Step = Callable[[], Any]
+
+
+def small_mlp() -> nn.Module:
+    layers = [
+        nn.Linear(64, 64, rng=0),
+        nn.ReLU(),
+        nn.Linear(64, 64, rng=1),
+        nn.ReLU(),
+        nn.Linear(64, 10, rng=2),
+    ]
+    return nn.Sequential(*layers)
+
+
+def images(*shape: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.normal(size=shape).astype(np.float32), rng.integers(0, 10, shape[0])
+
+
+def texts(batch: int, length: int) -> tuple[np.ndarray, np.ndarray]:
+    lines = np.random.default_rng(0).integers(0, 65, (batch, length + 1))
+    return lines[:, :-1].copy(), lines[:, 1:].copy()
+
+
+# title: model, data, optimiser, the function of compiled_limit.cpp
+ROWS: dict[str, tuple[str, Callable[[], nn.Module], Any, Callable[[Any], Any], str | None]] = {
+    "mlp": ("MLP 64-64-64-10, b32, Adam", small_mlp, images(32, 64), lambda p: optim.Adam(p, lr=1e-3), "small_step"),
+    "mlp784": ("MLP 784-128-10, b64, SGD", lambda: models.MLP([784, 128, 10], rng=0), images(64, 784), lambda p: optim.SGD(p, lr=0.1), "large_step"),
+    "lenet": ("LeNet-5, b64, SGD", lambda: models.LeNet5(rng=0), images(64, 1, 28, 28), lambda p: optim.SGD(p, lr=0.01), None),
+    "lstm": ("LSTM 128, b32 x 64, Adam", lambda: models.LSTMLanguageModel(65, rng=0), texts(32, 64), optim.Adam, None),
+    "gpt": ("GPT 128 x 4, b16 x 64, AdamW", lambda: models.GPT(65, 64, rng=0), texts(16, 64), optim.AdamW, None),
+    "resnet": ("ResNet-20, b64, SGD", lambda: models.ResNet20(rng=0), images(64, 3, 32, 32), lambda p: optim.SGD(p, lr=0.01, momentum=0.9), None),
+}  # fmt: skip
+
+
+def step_of(model: nn.Module, optimizer: Any) -> Callable[..., et.ExTensor]:
+    def step(x: et.ExTensor, y: et.ExTensor) -> et.ExTensor:
+        optimizer.zero_grad()
+        out = model(x)
+        out = out[0] if isinstance(out, tuple) else out
+        loss = et.cross_entropy(out.reshape((-1, out.shape[-1])), y.reshape((-1,)))
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def limit() -> ctypes.CDLL | None:
+    """The steps by hand, compiled for this processor; None without a compiler."""
+    target = Path(tempfile.mkdtemp()) / "limit.so"
+    source = Path(__file__).with_name("compiled_limit.cpp")
+    try:
+        subprocess.run(["g++", *FLAGS, "-shared", "-fPIC", "-o", str(target), str(source)], check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return ctypes.CDLL(str(target))
+
+
+def jax_step(name: str, data: Any) -> Step | None:
+    """The same network by jax.jit, for the two of dense layers; None without jax."""
+    if name not in ("mlp", "mlp784"):
+        return None
+    try:
+        import jax
+        import jax.numpy as jnp
+    except ImportError:
+        return None
+    sizes = [64, 64, 64, 10] if name == "mlp" else [784, 128, 10]
+    rng = np.random.default_rng(0)
+    params = [
+        (jnp.asarray(rng.normal(size=(a, b)).astype(np.float32) * a**-0.5), jnp.zeros(b))
+        for a, b in zip(sizes, sizes[1:])
+    ]
+
+    def loss(params: Any, x: Any, y: Any) -> Any:
+        for w, b in params[:-1]:
+            x = jax.nn.relu(x @ w + b)
+        scores = jax.nn.log_softmax(x @ params[-1][0] + params[-1][1])
+        return -jnp.take_along_axis(scores, y[:, None], 1).mean()
+
+    def adam(p: Any, g: Any, m: Any, v: Any, t: Any) -> Any:
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        return p - 1e-3 / (1 - 0.9**t) * m / (jnp.sqrt(v) / jnp.sqrt(1 - 0.999**t) + 1e-8), m, v
+
+    def step(state: Any, x: Any, y: Any) -> Any:
+        params, m, v, t = state
+        value, grads = jax.value_and_grad(loss)(params, x, y)
+        if name == "mlp784":
+            return (jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), m, v, t), value
+        moved = jax.tree.map(lambda p, g, m, v: adam(p, g, m, v, t), params, grads, m, v)
+        parts = [
+            jax.tree.map(lambda r, i=i: r[i], moved, is_leaf=lambda r: isinstance(r, tuple) and len(r) == 3)
+            for i in range(3)
+        ]
+        return (*parts, t + 1), value
+
+    zeros = jax.tree.map(jnp.zeros_like, params)
+    held = [(params, zeros, zeros, jnp.asarray(1.0))]
+    x, y = map(jnp.asarray, data)
+    compiled = jax.jit(step)
+
+    def run() -> None:
+        held[0], value = compiled(held[0], x, y)
+        value.block_until_ready()
+
+    run()
+    return run
+
+
+def contestants(name: str, hand: ctypes.CDLL | None) -> Callable[[], dict[str, Step]]:
+    """Fresh ones for each round."""
+    _, make, data, optimizer, by_hand = ROWS[name]
+    x, y = map(et.tensor, data)
+    jax = jax_step(name, data)
+
+    def fresh() -> dict[str, Step]:
+        found: dict[str, Step] = {}
+        for kind in ("eager", "compiled"):
+            model = make()
+            step = step_of(model, optimizer(model.parameters()))
+            run = et.compile(step) if kind == "compiled" else step
+            found[kind] = lambda run=run: run(x, y)
+        if hand is not None and by_hand is not None:
+            hand.set_up()
+            function = getattr(hand, by_hand)
+            given = [array.ctypes.data_as(ctypes.c_void_p) for array in data]
+            found["by hand"] = lambda: function(*given)
+        if jax is not None:
+            found["jax.jit"] = jax
+        for run in found.values():
+            run(), run(), run()
+        return found
+
+    return fresh
+
+
+def measure(name: str, hand: ctypes.CDLL | None, rounds: int) -> dict[str, float]:
+    best: dict[str, float] = {}
+    fresh = contestants(name, hand)
+    for _ in range(max(rounds // 5, 1)):
+        steps = fresh()
+        for _ in range(5):
+            for kind, run in steps.items():
+                began, count = time.perf_counter(), 0
+                while count < 1 or time.perf_counter() - began < 0.004:
+                    run()
+                    count += 1
+                best[kind] = min(best.get(kind, 1e9), (time.perf_counter() - began) / count)
+    return best
+
+
+def first_calls(name: str) -> tuple[float, float]:
+    """Seconds of the first eager step, and of the first call of a compiled one, on fresh networks."""
+    _, make, data, optimizer, _ = ROWS[name]
+    x, y = map(et.tensor, data)
+    found = []
+    for compiles in (False, True):
+        times = []
+        for _ in range(5):
+            model = make()
+            step = step_of(model, optimizer(model.parameters()))
+            run = et.compile(step) if compiles else step
+            began = time.perf_counter()
+            run(x, y)
+            times.append(time.perf_counter() - began)
+        found.append(min(times))
+    return found[0], found[1]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", nargs="*", choices=ROWS, default=list(ROWS))
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=60)
+    options = parser.parse_args()
+    et.set_num_threads(options.threads)
+    hand = limit()
+    rows = [("step", "eager", "compiled", "by hand", "jax.jit", "compiled / eager", "/ by hand", "/ jax")]
+    firsts = [("first call", "eager ms", "compiled ms")]
+    for name in options.only:
+        best = measure(name, hand, options.rounds)
+        shown = [
+            f"{best[kind] * 1e6:.1f}" if kind in best else ""
+            for kind in ("eager", "compiled", "by hand", "jax.jit")
+        ]
+        ratios = [
+            f"{best['compiled'] / best[kind]:.2f}" if kind in best else ""
+            for kind in ("eager", "by hand", "jax.jit")
+        ]
+        rows.append((ROWS[name][0], *shown, *ratios))
+        eager, compiled = first_calls(name)
+        firsts.append((ROWS[name][0], f"{eager * 1e3:.1f}", f"{compiled * 1e3:.1f}"))
+    print(f"microseconds, {options.threads} threads, minima")
+    print(table(rows))
+    print()
+    print(table(firsts))
+
+
+if __name__ == "__main__":
+    main()
