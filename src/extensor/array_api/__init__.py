@@ -1,7 +1,7 @@
 """The array API standard (2025.12) over :class:`~extensor.ExTensor`, with its extensions ``linalg`` and ``fft``.
 
-Arrays never change: ``x[i] = v`` raises a TypeError that names ``x.at[i].set(v)``. Gradients flow through every function
-that has one.
+Gradients flow through every function that has one. What the functions return takes ``x[i] = v``, with value semantics: the array
+has new elements, and nothing else sees them; what is recorded refuses. Tensors themselves never change.
 
 Example:
     >>> import extensor as et
@@ -33,6 +33,7 @@ from ..dtypes import (
 from . import fft, linalg
 from ._arrays import *  # noqa: F403
 from ._arrays import __all__ as _arrays
+from ._assignable import of_arrays as _of_arrays
 from ._creation import *  # noqa: F403
 from ._creation import __all__ as _creation
 from ._elementwise import *  # noqa: F403
@@ -47,6 +48,15 @@ __array_api_version__ = "2025.12"
 def __array_namespace_info__() -> _Info:
     """What this namespace offers."""
     return _Info()
+
+
+_WITHOUT_ARRAYS = {"finfo", "iinfo", "isdtype", "result_type", "can_cast"}
+for _name in (*_arrays, *_creation, *_elementwise):
+    if _name not in _WITHOUT_ARRAYS and callable(globals()[_name]):
+        globals()[_name] = _of_arrays(globals()[_name])
+for _module in (linalg, fft):
+    for _name in _module.__all__:
+        setattr(_module, _name, _of_arrays(getattr(_module, _name)))
 
 
 __all__ = [  # noqa: PLE0604
