@@ -269,6 +269,17 @@ def test_parameters_are_cast_once_per_block() -> None:
         assert saved_weight(layer(x)) is kept
 
 
+def test_casts_of_parameters_are_recorded_as_such() -> None:
+    layer, x = nn.Linear(3, 3, rng=0), normal(2, 3)
+    with et.autocast(et.bfloat16):
+        layer(x)
+        found = layer(x)._node.edges[1]
+    right = layer.weight.astype(et.bfloat16)._node
+    for name in ("op", "edges", "saved", "options", "casts", "shape", "outputs", "shapes", "code"):
+        a, b = getattr(found, name), getattr(right, name)
+        assert a is b or (name != "op" and a == b) or (name == "edges" and a[0] is b[0]), name
+
+
 def test_changed_parameters_are_cast_again() -> None:
     layer, x = nn.Linear(3, 3, rng=0), normal(2, 3)
     with et.autocast(et.bfloat16):

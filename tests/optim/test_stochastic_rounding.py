@@ -99,6 +99,17 @@ def test_every_rule_follows_its_float32_self(rule: Any) -> None:
     assert found[et.bfloat16] - 0.5 == pytest.approx(change, rel=0.05, abs=2e-4)
 
 
+def test_muon() -> None:
+    w = nn.Parameter(et.ones((8, 8), dtype=et.bfloat16))
+    optimizer = optim.Muon([w], lr=1e-3, stochastic_rounding=0)
+    before = w.numpy().tobytes()
+    for _ in range(5):
+        w.grad = et.random.normal(0, (8, 8)).astype(et.bfloat16)
+        optimizer.step()
+    assert w.dtype == et.bfloat16
+    assert w.numpy().tobytes() != before
+
+
 def test_state_goes_on() -> None:
     def run(optimizer: optim.Optimizer, w: nn.Parameter, steps: int) -> None:
         for _ in range(steps):

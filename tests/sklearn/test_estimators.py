@@ -415,6 +415,11 @@ def test_precision(precision: str) -> None:
     copy = pickle.loads(pickle.dumps(half))
     half.partial_fit(X, y), copy.partial_fit(X, y)
     assert same_weights(half, copy)
+    warm = (
+        MLPClassifier(max_iter=2, random_state=0, warm_start=True).fit(X, y).set_params(precision=precision)
+    )
+    warm.fit(X, y)
+    assert warm._mixed.asked == precision
     again = MLPClassifier(max_iter=15, random_state=0, precision=precision)
     with pytest.raises(ValueError, match="precision must be one of"):
         again.set_params(precision="half").fit(X, y)

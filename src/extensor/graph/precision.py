@@ -8,7 +8,7 @@ nor does a backward function, which computes in the dtypes it is given.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from threading import local
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ import numpy as np
 from ..autocast_table import Policy
 from ..dtypes import HALF, as_dtype, bfloat16, float16, float32
 from ..tensor import ExTensor, asarray, needs_grad
-from .nodes import record
+from .nodes import Node
 from .rules import Rule
 from .state import Blocks, exchange_mode, get_mode, get_observer, is_recording
 
@@ -125,27 +125,35 @@ def _cast(x: ExTensor, dtype: np.dtype[Any]) -> ExTensor:
     if found is None or found[0]() is not source or found[1] != version:
         half = x.detach().astype(dtype)._array
         found = kept[key] = (weakref.ref(source, lambda _: kept.pop(key, None)), version, half)
-    made = ExTensor(found[2])
-    return record(ExTensor.astype, (x, dtype), {}, made) if is_recording() and x._requires_grad else made
+    if not (x._requires_grad and is_recording()):
+        return ExTensor(found[2])
+    node = Node(
+        ExTensor.astype, (x,), (x.dtype,), None
+    )  # what recording astype(x, dtype) makes; a test compares
+    node.shape, node.casts = x.shape, (x.dtype,)
+    return ExTensor(found[2], True, node)
 
 
 def cast_arguments(
     policy: Policy, rule: Rule, mode: int, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[list[Any], dict[str, Any]]:
+) -> tuple[Sequence[Any], dict[str, Any]]:
     """The arguments of a call under autocast, in the dtypes that its function asks for."""
-    if policy == "float32":
-        return [_with_casts(v, float32, HALF) for v in args], {
-            name: _with_casts(v, float32, HALF) for name, v in kwargs.items()
-        }
-    names = rule.names[: rule.signature.positional]
-    given = [_as_operand(v) if i >= len(names) or names[i] in rule.targets else v for i, v in enumerate(args)]
-    options = {name: _as_operand(v) if name in rule.targets else v for name, v in kwargs.items()}
-    if any(map(_is_other_number, given)) or any(map(_is_other_number, options.values())):
-        return list(args), kwargs
-    dtype = _DTYPES[mode]
-    return [_with_casts(v, dtype, _CASTABLE) for v in given], {
-        name: _with_casts(v, dtype, _CASTABLE) for name, v in options.items()
-    }
+    dtype, casts = (float32, HALF) if policy == "float32" else (_DTYPES[mode], _CASTABLE)
+    given, options = args, kwargs
+    if policy == "half":
+        names, targets = rule.names, rule.targets
+        count = rule.signature.positional
+        given = tuple(
+            v if type(v) is ExTensor or (i < count and names[i] not in targets) else _as_operand(v)
+            for i, v in enumerate(args)
+        )
+        options = {name: _as_operand(v) if name in targets else v for name, v in kwargs.items()}
+        if any(map(_is_other_number, given)) or any(map(_is_other_number, options.values())):
+            return args, kwargs
+    return (
+        [_with_casts(v, dtype, casts) for v in given],
+        {name: _with_casts(v, dtype, casts) for name, v in options.items()},
+    )
 
 
 def _as_operand(value: Any) -> Any:

@@ -142,7 +142,7 @@ class Muon(Optimizer):
     def __init__(
         self, params: Any, lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95, nesterov: bool = True,
         ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315), eps: float = 1e-7, ns_steps: int = 5,
-        adjust_lr_fn: str | None = None,
+        adjust_lr_fn: str | None = None, *, stochastic_rounding: int | None = None,
     ) -> None:  # fmt: skip
         options = {
             "lr": lr,
@@ -152,7 +152,7 @@ class Muon(Optimizer):
             "eps": eps,
         }
         shape = {"ns_coefficients": ns_coefficients, "ns_steps": ns_steps, "adjust_lr_fn": adjust_lr_fn}
-        super().__init__(params, options | shape)
+        super().__init__(params, options | shape, stochastic_rounding)
         for i, p in enumerate(self._params()):
             if p.ndim != 2:
                 raise ValueError(

@@ -167,6 +167,8 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
                 raise ValueError(f"[{name}] sample_weight must not be negative, and not all of it zero")
         sizes = [X.shape[1], *layer_sizes(self.hidden_layer_sizes), self._width(y)]
         wanted = {"sizes": sizes, "activation": self.activation}
+        if fresh or self._mixed.asked != self.precision:
+            self._mixed = MixedPrecision(name, self.precision)
         if fresh:
             self._random_state = check_random_state(self.random_state)
             seed = int(self._random_state.randint(np.iinfo(np.int32).max))
@@ -175,7 +177,6 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
                 **wanted,
                 "dtype": "float32" if mixed else str(np.dtype(self.dtype)),
             }
-            self._mixed = MixedPrecision(name, self.precision)
             self._network = _network(self._architecture, seed)
             self.n_layers_, self.n_outputs_ = len(sizes), sizes[-1]
             self.loss_curve_: list[float] = []
