@@ -78,6 +78,8 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
         self.precision = precision
         self.dtype = dtype
 
+    _mixed: MixedPrecision
+
     # What subclasses say
 
     @abstractmethod
