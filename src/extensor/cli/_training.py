@@ -113,6 +113,7 @@ def run_training(
         steps=options.steps,
         validation=setup.validation,
         resume=resume,
+        interrupt="return",
     )
 
 

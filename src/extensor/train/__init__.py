@@ -7,14 +7,16 @@ from .callbacks import Callback, EarlyStopping
 from .checkpoint import Checkpoints, latest_whole, load_checkpoint, save_checkpoint
 from .lock import FolderInUseError
 from .log import Log, read_log
+from .loggers import CSVLogger, MLflowLogger, WandbLogger
 from .metrics import Accuracy, ConfusionMatrix, Metric, Perplexity
+from .scores import F1, MAE, MSE, R2, RMSE, ROCAUC, Precision, Recall, metric_named
 from .tensorboard import EventWriter
 from .trainer import History, Trainer
 from .weights import Header, TensorInfo, load_weights, read_header, save_weights
 
 __all__ = [
-    "Accuracy", "Callback", "Checkpoints", "ConfusionMatrix", "EarlyStopping", "EventWriter", "FolderInUseError", "Header",
-    "History", "Log", "Metric", "Perplexity", "TensorInfo", "Trainer", "latest_whole", "load_checkpoint", "load_weights",
+    "Accuracy", "CSVLogger", "Callback", "Checkpoints", "ConfusionMatrix", "EarlyStopping", "EventWriter", "F1", "FolderInUseError", "Header",
+    "History", "Log", "MAE", "MLflowLogger", "MSE", "Metric", "Perplexity", "Precision", "R2", "RMSE", "ROCAUC", "Recall", "TensorInfo", "Trainer", "WandbLogger", "metric_named", "latest_whole", "load_checkpoint", "load_weights",
     "read_header", "read_log", "save_checkpoint", "save_weights",
 ]  # fmt: skip
 

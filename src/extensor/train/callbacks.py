@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
-from ..checks import as_int, as_number
+from ..checks import as_bool, as_int, as_number
 from ..errors import describe
 from ..nn import Module
 from ..optim import Optimizer
+from ..tensor import ExTensor
 
 __all__ = ["Callback", "EarlyStopping"]
 
@@ -19,6 +20,8 @@ class Run(Protocol):
 
     model: Module
     optimizer: Optimizer
+
+    interrupted: bool  # whether the run ended by an interrupt, to be resumed
 
     @property
     def step(self) -> int:
@@ -78,6 +81,7 @@ class EarlyStopping(Callback):
         patience: how many validations in a row may pass without a better value.
         min_delta: how much better a value must be to count.
         mode: whether ``"min"`` or ``"max"`` is better.
+        restore_best: give the model the weights (and statistics) of its best validation when the run ends.
 
     Example:
         >>> import extensor as et
@@ -92,7 +96,10 @@ class EarlyStopping(Callback):
         patience: int = 5,
         min_delta: float = 0.0,
         mode: Literal["min", "max"] = "min",
+        restore_best: bool = False,
     ) -> None:
+        self.restore_best = as_bool("EarlyStopping", "restore_best", restore_best)
+        self.weights: dict[str, ExTensor] | None = None
         self.metric = metric
         self.patience = as_int("EarlyStopping", "patience", patience)
         self.min_delta = as_number("EarlyStopping", "min_delta", min_delta)
@@ -115,6 +122,8 @@ class EarlyStopping(Callback):
         gain = self.best - value if self.mode == "min" else value - self.best
         if gain > self.min_delta:  # never true for a nan
             self.best, self.waited = value, 0
+            if self.restore_best:  # tensors never change: those of the moment are kept without a copy
+                self.weights = trainer.model.state_dict()
             return
         self.waited += 1
         if self.waited >= self.patience:
@@ -122,8 +131,14 @@ class EarlyStopping(Callback):
                 f"{self.metric} has not become better than {self.best:.6g} for {self.waited} validations"
             )
 
+    def on_fit_end(self, trainer: Run) -> None:
+        if self.weights is not None and not trainer.interrupted:
+            trainer.model.load_state_dict(self.weights)
+
     def state_dict(self) -> dict[str, Any]:
-        return {"best": self.best, "waited": self.waited}
+        kept = {"weights": self.weights} if self.weights is not None else {}
+        return {"best": self.best, "waited": self.waited, **kept}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.weights = dict(state["weights"]) if "weights" in state else None
         self.best, self.waited = float(state["best"]), as_int("EarlyStopping", "waited", state["waited"])

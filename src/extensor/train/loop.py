@@ -235,11 +235,13 @@ class TrainingLoop:
         self._save_checkpoint()
         if self.trainer.divided is not None:
             self.trainer.divided.close()
-        if history.stopped != "interrupted":
-            self._save_weights("model.safetensors", {})
-        self._write_end(history.stopped)
+        self.trainer.interrupted = history.stopped == "interrupted"
+        # before the weights are kept: a callback may restore the best
         for callback in self.trainer.callbacks:
             callback.on_fit_end(self.trainer)
+        if not self.trainer.interrupted:
+            self._save_weights("model.safetensors", {})
+        self._write_end(history.stopped)
         scaler = self.trainer.scaler
         if scaler is not None and scaler.skipped:
             self.display.message(

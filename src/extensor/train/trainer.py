@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ..checks import as_int
 from ..distributed import World
+from ..errors import describe
 from ..tensor import ExTensor
 from .agreement import check_alike
 from .batches import as_loader
@@ -37,7 +38,8 @@ class Trainer(TrainerBase):
         schedule: changes the learning rates; a :class:`~extensor.optim.ReduceLROnPlateau` steps with ``val_loss`` after
             each validation.
         schedule_every: whether the schedule steps after every optimiser ``"step"`` or every ``"epoch"``.
-        metrics: names and :class:`~extensor.train.Metric` objects, for training and (with ``val_`` before the name)
+        metrics: names (``["accuracy", "f1", "top_5"]``, ``["mae", "r2"]``; see :func:`~extensor.train.metric_named`), or a dict of
+            names and :class:`~extensor.train.Metric` objects, for training and (with ``val_`` before the name)
             validation.
         clip_norm: the largest norm of all gradients together.
         clip_value: the largest magnitude of any element of a gradient.
@@ -93,12 +95,13 @@ class Trainer(TrainerBase):
         steps: int | None = None,
         validation: Iterable[Any] | None = None,
         resume: bool = False,
+        interrupt: Literal["raise", "return"] = "raise",
     ) -> History:
         """Train for a number of epochs or of optimiser steps.
 
         A run with a folder that is killed at any moment and fitted again with ``resume=True``, by a trainer that was made
         in the same way, ends with the same weights to the bit as one that was never interrupted. Ctrl-C lets the current
-        step end, writes a checkpoint and returns.
+        step end, writes a checkpoint and raises KeyboardInterrupt then.
 
         Args:
             train: the batches: a :class:`~extensor.data.DataLoader`, a :class:`~extensor.data.Dataset` (in batches of 32, shuffled), or
@@ -107,6 +110,7 @@ class Trainer(TrainerBase):
             epochs: how many times to go through the data; or give ``steps``.
             steps: how many optimiser steps to make.
             validation: batches to validate on, usually another loader.
+            interrupt: ``"return"`` to return the history after a Ctrl-C instead.
             resume: go on from the newest whole checkpoint in the folder; from the beginning if there is none yet.
 
         Returns:
@@ -124,6 +128,8 @@ class Trainer(TrainerBase):
             at_least(1, "epochs" if steps is None else "steps", epochs if steps is None else steps),
             steps is None,
         )
+        if interrupt not in ("raise", "return"):
+            raise ValueError(f"[fit] interrupt must be 'raise' or 'return', got {describe(interrupt)}")
         if resume and self.folder is None:
             raise ValueError("[fit] resume needs a folder; pass Trainer(..., folder=...)")
         self.progress.stop_reason = None
@@ -160,7 +166,10 @@ class Trainer(TrainerBase):
             display.start(loop.total_steps or 0, self.step - self.progress.began_at[0], epochs)
             for text in messages:
                 display.message(text)
-            loop.run(stack.enter_context(noticing_interrupts()))
+            interrupts = stack.enter_context(noticing_interrupts())
+            loop.run(interrupts)
+        if loop.history.stopped == "interrupted" and interrupts.received == "SIGINT" and interrupt == "raise":
+            raise KeyboardInterrupt
         return loop.history
 
     def _changes(self, state: dict[str, Any], total_steps: int | None) -> list[str]:

@@ -18,6 +18,7 @@ from .metrics import Metric
 from .mixed_precision import MixedPrecision, Precision
 from .passes import Passes
 from .progress import Progress
+from .scores import metrics_named
 from .settings import settings_of
 
 __all__ = ["TrainerBase", "at_least", "of_type"]
@@ -34,7 +35,7 @@ class TrainerBase:
         *,
         schedule: LRScheduler | None = None,
         schedule_every: Literal["step", "epoch"] = "step",
-        metrics: Mapping[str, Metric] | None = None,
+        metrics: Mapping[str, Metric | str] | Iterable[str] | None = None,
         clip_norm: float | None = None,
         clip_value: float | None = None,
         accumulate: int = 1,
@@ -65,7 +66,8 @@ class TrainerBase:
         )
         self.schedule_every = _one_of("schedule_every", schedule_every, "step", "epoch")
         self.metrics: dict[str, Metric] = {
-            name: of_type(f"metrics[{name!r}]", metric, Metric) for name, metric in (metrics or {}).items()
+            name: of_type(f"metrics[{name!r}]", metric, Metric)
+            for name, metric in metrics_named(metrics).items()
         }
         self.clip_norm = None if clip_norm is None else as_number("Trainer", "clip_norm", clip_norm)
         self.clip_value = None if clip_value is None else as_number("Trainer", "clip_value", clip_value)
@@ -91,6 +93,7 @@ class TrainerBase:
                 f"[Trainer] shards must be at least 1 for each of the {world.size} processes, got {self.shards}"
             )
         self.divided: Any = None  # the optimiser while ranks share its work
+        self.interrupted = False
         self.progress = Progress(self.metrics)
         self.made_with = settings_of(self.optimizer, loss, schedule)  # before a step changes the rates
 
