@@ -53,7 +53,7 @@ def fit(
     trainer = train.Trainer(
         model, optimizer, et.cross_entropy, folder=folder, callbacks=callbacks, **(settings | options)
     )
-    return model, trainer.fit(loader, epochs=EPOCHS, validation=validation, resume=resume)
+    return model, trainer.fit(loader, epochs=EPOCHS, validation=validation, resume=resume, interrupt="return")
 
 
 def bits(model: nn.Module) -> dict[str, bytes]:

@@ -22,6 +22,7 @@ class CsvFile:
     Attributes:
         charset: how bytes became characters: UTF-8, UTF-16 or Latin-1.
         delimiter: what separates cells.
+        source: both in words.
     """
 
     def __init__(self, file: Path, delimiter: str | None) -> None:
@@ -35,6 +36,7 @@ class CsvFile:
         elif not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '"\n':
             raise ValueError(f"[read_csv] delimiter must be one character, got {describe(delimiter)}")
         self.delimiter = delimiter
+        self.source = f"{self.charset}, separated by {_shown(delimiter)}"
 
     def all(self) -> Iterator[Row]:
         """Line numbers and cells."""
@@ -128,3 +130,7 @@ def _decoded(file: Path) -> tuple[str, str]:
 def _is_binary(content: bytes) -> bool:
     """Whether bytes stand there that no text has."""
     return any(byte < 32 and byte not in (9, 10, 11, 12, 13) for byte in content[: 1 << 16])
+
+
+def _shown(delimiter: str) -> str:
+    return "tabs" if delimiter == "\t" else repr(delimiter)

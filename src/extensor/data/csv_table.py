@@ -13,10 +13,11 @@ from .._spelling import did_you_mean
 from ..errors import describe
 from ._cells import DATE_ORDERS
 from ._columns import MOST_VALUES, Column, Row, encode, input_names, read_numbers, survey
-from ._files import DamagedFileError, as_file
+from ._files import DamagedFileError
 from ._targets import Targets, known_targets, read_targets
 from .csv_file import CsvFile, column_names
 from .dataset import Dataset
+from .frames import open_table
 
 __all__ = ["Table", "read_csv", "read_csv_to_learn"]
 
@@ -63,7 +64,7 @@ def read_csv(
     ignore: Sequence[str | int] = (),
     dtype: Any = np.float32,
 ) -> Table:
-    """A dataset from a CSV file.
+    """A dataset from a CSV file; from a Parquet, Excel or JSON lines file or a frame of pandas, polars or pyarrow as well.
 
     A column whose cells are mostly words is text: each of its values, 100 at most, becomes a column of 0 and 1, and
     an empty cell is a value too, whose column is ``"city="``. Dates become the number of days since 1970 and sine and
@@ -112,8 +113,8 @@ def read_csv(
         >>> other.inputs.tolist(), other.targets
         ([[6.5, 0.0, 1.0]], None)
     """
-    file = as_file("read_csv", path)
-    lines = CsvFile(file, delimiter)
+    lines = open_table(path, delimiter)
+    file = lines.file
     kind = np.dtype(dtype)
     if kind not in (np.float32, np.float64):
         raise TypeError(f"[read_csv] dtype must be float32 or float64, got {describe(dtype)}")
@@ -139,11 +140,10 @@ def read_csv_to_learn(
         choose: called with the number of rows and the class numbers, if there are classes; returns the numbers of the
             rows to learn from.
     """
-    file = as_file("read_csv", path)
+    lines = open_table(path)
+    file = lines.file
     try:
-        return _new_table(
-            CsvFile(file, None), target, None, None, classes, True, ignore, np.dtype(np.float64), choose
-        )
+        return _new_table(lines, target, None, None, classes, True, ignore, np.dtype(np.float64), choose)
     except csv.Error as error:
         raise DamagedFileError(f"[read_csv] {file} is no CSV file: {error}") from None
 
@@ -277,12 +277,8 @@ def _table(
     table = Table(inputs, targets, classes=encoding["classes"])
     table.columns = tuple(name for column in encoding["columns"] for name in input_names(column))
     table.target, table.encoding, table.filled, table.unseen = encoding["target"], encoding, filled, unseen
-    table.left_out, table.source = 0, f"{lines.charset}, separated by {_shown(lines.delimiter)}"
+    table.left_out, table.source = 0, lines.source
     return table
-
-
-def _shown(delimiter: str) -> str:
-    return "tabs" if delimiter == "\t" else repr(delimiter)
 
 
 def _checked(encoding: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from .. import data
 from ..data import read_npz
 from .recipe import Task
 
-__all__ = ["read_array_samples"]
+__all__ = ["array_samples", "read_array_samples"]
 
 MOST_CLASSES = 100
 _CHANNELS = (1, 3, 4)  # grey, colours, colours with opacity
@@ -33,9 +33,20 @@ def read_array_samples(
         if name not in arrays:
             there = ", ".join(arrays) or "nothing"
             raise ValueError(f"[read_arrays] {path} has no array {name!r}; it has {there}")
+    return array_samples(arrays["x"], arrays.get("y"), task, classes, path)
+
+
+def array_samples(
+    x: np.ndarray,
+    y: np.ndarray | None,
+    task: Task = "auto",
+    classes: list[str] | None = None,
+    path: Any = "array",
+) -> tuple[data.Dataset, list[str]]:
+    """The same from arrays."""
     notes: list[str] = []
-    inputs = _channels_first(arrays["x"], notes)
-    targets, names = (None, classes) if "y" not in arrays else _targets(arrays["y"], task, classes, notes)
+    inputs = _channels_first(x, notes)
+    targets, names = (None, classes) if y is None else _targets(y, task, classes, notes)
     if targets is not None and len(targets) != len(inputs):
         raise ValueError(f"[read_arrays] {path}: x has {len(inputs)} samples but y has {len(targets)}")
     transforms = []
@@ -45,7 +56,7 @@ def read_array_samples(
         inputs = inputs.astype(np.float32)
     kind = "no targets" if targets is None else "quantities" if names is None else f"{len(names)} classes"
     shape = " x ".join(map(str, inputs.shape[1:]))
-    first = f"{path}: {len(inputs):,} samples of {shape} {arrays['x'].dtype}, {kind}"
+    first = f"{path}: {len(inputs):,} samples of {shape} {x.dtype}, {kind}"
     return data.Dataset(inputs, targets, transforms, names), [first, *notes]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,3 +26,36 @@ class History:
     def last(self, name: str) -> Any:
         """The newest value of a metric; None if there is none."""
         return next((record[name] for record in reversed(self.records) if name in record), None)
+
+    def values(self, name: str) -> list[Any]:
+        """A metric over the epochs (or validations) that have it."""
+        return [record[name] for record in self.records if name in record]
+
+    def plot(self, *names: str, ax: Any = None) -> Any:
+        """The curves of metrics over the epochs, drawn by matplotlib (the extra ``plots``).
+
+        Args:
+            names: the metrics; the losses if there are none. The one of the validation (``val_...``) is drawn with each.
+            ax: the axes to draw on; new ones if None.
+
+        Returns:
+            The axes.
+        """
+        try:
+            pyplot = importlib.import_module("matplotlib.pyplot")
+        except ImportError:
+            raise ImportError(
+                "[plot] needs matplotlib: pip install matplotlib (the extra 'plots' of ExTensor)"
+            ) from None
+        ax = pyplot.subplots()[1] if ax is None else ax
+        known = dict.fromkeys(name for record in self.records for name in record)
+        for name in names or ("loss",):
+            if name not in known:
+                raise ValueError(f"[plot] there is no metric {name!r}; there are {', '.join(known)}")
+            for shown, style in ((name, "-"), (f"val_{name}", "--")):
+                points = [(r.get("epoch", r.get("step")), r[shown]) for r in self.records if shown in r]
+                if points:
+                    ax.plot(*zip(*points), style, label=shown)
+        ax.set_xlabel("epoch")
+        ax.legend()
+        return ax

@@ -70,6 +70,11 @@ class MLflowLogger(Callback):
     Args:
         params: what describes the run; logged once.
         start_run: whether to start a run of MLflow with the fit and end it after; else there must be an active one.
+
+    Example:
+        >>> import extensor as et
+        >>> issubclass(et.train.MLflowLogger, et.train.Callback)
+        True
     """
 
     def __init__(self, params: Mapping[str, Any] | None = None, start_run: bool = True) -> None:
@@ -95,6 +100,11 @@ class WandbLogger(Callback):
 
     Args:
         options: what ``wandb.init`` takes: ``project=``, ``name=``, ``config=``.
+
+    Example:
+        >>> import extensor as et
+        >>> issubclass(et.train.WandbLogger, et.train.Callback)
+        True
     """
 
     def __init__(self, **options: Any) -> None:

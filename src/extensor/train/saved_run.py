@@ -19,7 +19,7 @@ from .table_notes import strange_cells
 from .table_samples import is_description, is_table, read_again
 from .weights import load_weights, read_header
 
-__all__ = ["load_model", "new_samples", "read_config", "held_out_samples", "weights_file"]
+__all__ = ["load_model", "new_samples", "read_config", "held_out_samples", "prepared", "weights_file"]
 
 _PREDICT = ("mlp", "lenet", "resnet20")
 
@@ -118,7 +118,7 @@ def held_out_samples(config: dict[str, Any], moved: Path | None = None) -> data.
     columns = config.get("target"), tuple(config.get("ignore", ()))
     fold = tuple(config["fold"]) if "fold" in config else None
     order = Order(place, 0, *columns, _task(config), parts["validation"], parts["test"], fold=fold)
-    return _prepared(config, load_parts(order, tables="table" in config).test)
+    return prepared(config, load_parts(order, tables="table" in config).test)
 
 
 def new_samples(config: dict[str, Any], path: Path) -> tuple[data.Dataset, list[str]]:
@@ -136,8 +136,8 @@ def new_samples(config: dict[str, Any], path: Path) -> tuple[data.Dataset, list[
             config.get("classes"),
             needs_targets=False,
         )
-        return _prepared(config, samples), notes[1:]
-    return _prepared(config, load_parts(Order(path, task=_task(config))).test), []
+        return prepared(config, samples), notes[1:]
+    return prepared(config, load_parts(Order(path, task=_task(config))).test), []
 
 
 def _task(config: dict[str, Any]) -> Task:
@@ -145,7 +145,8 @@ def _task(config: dict[str, Any]) -> Task:
     return found if found in ("classification", "regression") else "auto"
 
 
-def _prepared(config: dict[str, Any], samples: data.Dataset) -> data.Dataset:
+def prepared(config: dict[str, Any], samples: data.Dataset) -> data.Dataset:
+    """Samples in the form that the recipe of a run takes."""
     return enlarged(samples) if config["recipe"] == "lenet" else samples
 
 

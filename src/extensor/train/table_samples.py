@@ -12,6 +12,7 @@ import numpy as np
 
 from ..data import Dataset, Table, read_csv
 from ..data.csv_table import read_csv_to_learn
+from ..data.frames import TABLE_SUFFIXES
 from ..errors import describe
 from .recipe import Task
 from .splits import Rows, Split, split_rows
@@ -41,8 +42,7 @@ class TableSamples:
 
 def is_table(path: Path | None) -> bool:
     """Whether a path leads to a table, by its name."""
-    suffixes = (".csv", ".tsv", ".txt", ".data", ".dat", ".gz")
-    return path is not None and path.suffix in suffixes and not path.is_dir()
+    return path is not None and path.suffix.lower() in TABLE_SUFFIXES and not path.is_dir()
 
 
 def read_table(
@@ -84,7 +84,7 @@ def read_table(
     return TableSamples(table, _scaled(table, description), rows, description, table_notes(path, table))
 
 
-def read_again(path: Path, description: Any) -> tuple[Table, Dataset]:
+def read_again(path: Any, description: Any) -> tuple[Table, Dataset]:
     """Every row of a file, read and scaled as the table was that :func:`read_table` described."""
     try:
         table = read_csv(path, fill=True, encoding=description["encoding"], dtype=np.float64)
