@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -77,3 +78,20 @@ def test_every_example_is_run() -> None:
     tested = Path(__file__).read_text()
     for path in EXAMPLES.glob("*.py"):
         assert path.stem in tested, f"{path.name} is not run by any test here"
+
+
+def test_every_everyday_mistake_has_an_answer() -> None:
+    """An error that names the function and says what to do, or the result that was meant; never a silent wrong one."""
+    module = load("everyday_mistakes")
+    assert len(module.MISTAKES) == 60
+    results = {}
+    for typed, call in module.MISTAKES.items():
+        try:
+            results[typed] = repr(call())
+        except Exception as error:
+            text = str(error)
+            assert re.search(
+                r"^(in \w+: )?\[\w+(\.\w+)?\] |has no attribute '\w+'; (use|leave) |is not the folder of a run",
+                text,
+            ), typed
+    assert sorted(results.values()) == ["[1.5, 2.5, 3.5]", *["dtype('float32')"] * 4]
