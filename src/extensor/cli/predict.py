@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import data as datasets
 from .._printable import printable
+from ..data.loader import to_judge
 from ..graph import no_grad
 from ..ops.softmax import softmax
 from ..tensor import asarray
@@ -82,7 +83,7 @@ def _samples(config: dict[str, Any], path: Path | None) -> datasets.Dataset:
 
 def _outputs(model: Any, samples: datasets.Dataset) -> np.ndarray:
     with no_grad():
-        return np.concatenate([model(inputs).numpy() for inputs, _ in datasets.DataLoader(samples, 500)])
+        return np.concatenate([model(inputs).numpy() for inputs, _ in to_judge(samples)])
 
 
 def _labels(

@@ -13,6 +13,7 @@ from ..dtypes import FLOATING, SUPPORTED, as_dtype, float32, float64
 from ..errors import describe
 from ..random import Rng, as_generator
 from ..tensor import ExTensor
+from .lazy import LazyArray
 from .sample_random import SampleRandom
 from .transforms import Transform
 
@@ -121,10 +122,15 @@ class Dataset:
                 f"[split] fraction must leave samples on both sides, got {fraction} of {len(self)} samples"
             )
         order = as_generator("split", rng).permutation(len(self))
-        left, right = (self._subset(np.sort(part)) for part in (order[:first], order[first:]))
+        left, right = (self.subset(np.sort(part)) for part in (order[:first], order[first:]))
         return left, right
 
-    def _subset(self, indices: np.ndarray) -> Dataset:
+    def subset(self, indices: np.ndarray) -> Dataset:
+        """Some of the samples, in the order of ``indices``; those that are on the disk stay there."""
+        if isinstance(self.inputs, LazyArray):
+            inputs: Any = self.inputs.subset(indices)
+            targets = None if self.targets is None else self.targets[indices]
+            return Dataset(inputs, targets, self.transforms, self.classes, self.dtype)
         return Dataset(*self.gather(indices), self.transforms, self.classes, self.dtype)
 
     def __repr__(self) -> str:
@@ -156,6 +162,8 @@ def _check_transforms(transforms: Iterable[Any]) -> None:
 
 
 def _numbers(name: str, value: Any) -> np.ndarray:
+    if isinstance(value, LazyArray):
+        return value  # type: ignore[return-value]  # it behaves as an array does where a dataset looks
     if isinstance(value, ExTensor):
         value = value.numpy()
     if not isinstance(value, np.ndarray):

@@ -16,11 +16,13 @@ from ..errors import describe
 from ..random import Rng, as_generator
 from ..tensor import ExTensor
 from .collate import as_batch
+from .dataset import Dataset
 from .gathering import Gatherer
+from .lazy import LazyArray
 from .shards import ShardedBatch, cut_batch, shard_sizes
 from .workers import WorkerPool
 
-__all__ = ["DataLoader"]
+__all__ = ["DataLoader", "to_judge"]
 
 Batch: TypeAlias = "tuple[ExTensor, ExTensor | None]"
 
@@ -384,3 +386,8 @@ def prefetched(batches: Iterator[Any], bound: int) -> Iterator[Any]:
         ):  # make room, so that a worker that waits for it need not wait for its timeout
             ready.get_nowait()
         worker.join()
+
+
+def to_judge(samples: Dataset) -> DataLoader:
+    """A dataset in its order, in batches that are large but for pictures from files, which may be large themselves."""
+    return DataLoader(samples, 100 if isinstance(samples.inputs, LazyArray) else 500)

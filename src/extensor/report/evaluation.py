@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..data import DataLoader, Dataset
+from ..data import Dataset
+from ..data.loader import to_judge
 from ..graph import no_grad
 from ..nn import Module
 from ..ops.softmax import softmax
@@ -127,7 +128,7 @@ def _outputs(model: Module, samples: Dataset) -> np.ndarray:
     model.eval()
     try:
         with no_grad():
-            return np.concatenate([model(inputs).numpy() for inputs, _ in DataLoader(samples, 500)])
+            return np.concatenate([model(inputs).numpy() for inputs, _ in to_judge(samples)])
     finally:
         for module, mode in modes:
             module.training = mode

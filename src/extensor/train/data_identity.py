@@ -19,11 +19,11 @@ def identify_data(path: Path | None, name: str = "data") -> dict[str, Any]:
     """
     if path is None:
         return {name: None}
-    files = sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]
+    files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
     digest, size = hashlib.sha256(), 0
     for file in files:
         if path.is_dir():
-            digest.update(os.fsencode(file.name) + b"\0")
+            digest.update(os.fsencode(file.relative_to(path)) + b"\0")
         with open(file, "rb") as content:
             while chunk := content.read(_CHUNK):
                 digest.update(chunk)

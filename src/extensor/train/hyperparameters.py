@@ -43,6 +43,7 @@ class Hyperparameters:
         clip_norm: the largest norm of all gradients together; 0 for no bound.
         lr_floor: where a cosine ends, as a part of ``lr``.
         precision: of products; see :class:`~extensor.train.Trainer`.
+        image_size: the height and width that pictures in files are scaled and cut to.
     """
 
     lr: float = 2e-3
@@ -58,6 +59,7 @@ class Hyperparameters:
     clip_norm: float = 0.0
     lr_floor: float = 0.01
     precision: Precision = "float32"
+    image_size: int = 32
 
     def changed(self, values: Mapping[str, Any]) -> Hyperparameters:
         """With other values, given as numbers or as text; ValueError for a name or value that makes no sense."""
@@ -77,6 +79,8 @@ class Hyperparameters:
             raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}, got {self.schedule!r}")
         if self.precision not in PRECISIONS:
             raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, got {self.precision!r}")
+        if not 1 <= self.image_size <= 4096:
+            raise ValueError(f"image_size must be from 1 to 4096, got {self.image_size}")
         if not self.lr > 0:
             raise ValueError(f"lr must be more than 0, got {self.lr}")
         if not (0 <= self.beta2 < 1 and 0 <= self.momentum < 1):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data import DataLoader
+from ..data.loader import to_judge
 from ..distributed import World
 from ..graph import no_grad
 from .callbacks import EarlyStopping
@@ -65,7 +65,7 @@ def test_results(setup: Setup, folder: Path) -> dict[str, float]:
     model.eval()
     try:
         with no_grad():
-            outputs = np.concatenate([model(x).numpy() for x, _ in DataLoader(setup.test, 500)])
+            outputs = np.concatenate([model(x).numpy() for x, _ in to_judge(setup.test)])
     finally:
         model.load_state_dict(kept)
         model.train(training)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import data
+from ..data.pictures import has_pictures
 from .array_samples import read_array_samples
 from .recipe import Order
 from .splits import VALIDATION, Rows, Split, hold_out, split_rows
@@ -38,8 +39,8 @@ class Parts:
         return "{:,} samples to train, {:,} to validate, {:,} to test".format(*numbers)
 
 
-def load_parts(order: Order, tables: bool = False) -> Parts:
-    """The embedded digits; a folder of MNIST or CIFAR-10 files; a .npz file; with ``tables``, a table too."""
+def load_parts(order: Order, tables: bool = False, image_size: Any = 32) -> Parts:
+    """The embedded digits; a folder of MNIST or CIFAR-10 files or of pictures; a .npz file; with ``tables``, a table too."""
     path = order.data
     if tables and path is not None and is_table(path):
         parts = _table_parts(order, path)
@@ -53,6 +54,12 @@ def load_parts(order: Order, tables: bool = False) -> Parts:
         samples = data.digits()
         rows = split_rows(len(samples), _labels(samples), _split(order))
         parts = _parts(samples, rows, (None, None), ["the digits that come with ExTensor"])
+    elif has_pictures(path):
+        samples = data.image_folder(path, image_size)
+        rows = split_rows(len(samples), _labels(samples), _split(order))
+        height, width = samples.inputs.shape[2:]
+        note = f"{path}: {len(samples):,} pictures of {len(samples.classes or ())} classes, shown as {height} x {width} pixels"
+        parts = _parts(samples, rows, (None, None), [note])
     elif path.is_dir():
         if order.fold is not None:
             raise ValueError(f"[train] {path} brings its test samples along; folds are for other data")
@@ -126,4 +133,4 @@ def _labels(samples: data.Dataset) -> np.ndarray | None:
 
 
 def _subset(samples: data.Dataset, rows: np.ndarray) -> data.Dataset:
-    return data.Dataset(*samples.gather(rows), samples.transforms, samples.classes)
+    return samples.subset(rows)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import data
+from ..data.loader import to_judge
 from ..ops.loss_classification import cross_entropy
 from ..ops.loss_regression import mean_squared_error
 from ..tensor import ExTensor
@@ -22,7 +23,7 @@ __all__ = ["enlarged", "lenet", "mlp", "resnet20", "squared_error"]
 
 def mlp(order: Order, settings: Hyperparameters) -> Setup:
     """Dense layers, for samples of any shape and tables."""
-    parts = load_parts(order, tables=True)
+    parts = load_parts(order, tables=True, image_size=settings.image_size)
     inputs = int(np.prod(parts.train[0][0].shape))
     sizes = [inputs, *settings.hidden, _outputs(parts.train)]
     setup = _samples_setup(order, settings, parts, {"name": "MLP", "args": {"sizes": sizes}, "flatten": True})
@@ -33,20 +34,20 @@ def mlp(order: Order, settings: Hyperparameters) -> Setup:
 
 def lenet(order: Order, settings: Hyperparameters) -> Setup:
     """LeNet-5, for images of 28 x 28 pixels; the embedded digits are enlarged to that."""
-    parts = load_parts(order)
+    parts = load_parts(order, image_size=settings.image_size)
     _check_images("lenet", order, parts)
     for name in ("train", "validation", "test"):
         setattr(parts, name, enlarged(getattr(parts, name)))
-    if parts.train[0][0].shape[1:] != (28, 28):
-        raise ValueError(
-            f"[train] lenet needs images of 28 x 28 pixels, got {parts.train[0][0].shape[1:]}; use resnet20"
-        )
-    return _samples_setup(order, settings, parts, {"name": "LeNet5", "args": _image_sizes(parts)})
+    size = parts.train[0][0].shape[1:]
+    if min(size) < 12:
+        raise ValueError(f"[train] lenet needs images of at least 12 x 12 pixels, got {size}; use resnet20")
+    args = _image_sizes(parts) | ({} if size == (28, 28) else {"image_size": list(size)})
+    return _samples_setup(order, settings, parts, {"name": "LeNet5", "args": args})
 
 
 def resnet20(order: Order, settings: Hyperparameters) -> Setup:
     """ResNet-20, with random crops and flips for images of 32 x 32 pixels."""
-    parts = load_parts(order)
+    parts = load_parts(order, image_size=settings.image_size)
     _check_images("resnet20", order, parts)
     if parts.train.inputs.shape[2:] == (32, 32):
         parts.train = parts.train.with_transforms(data.RandomCrop(32, padding=4), data.RandomFlip())
@@ -100,7 +101,7 @@ def _samples_setup(order: Order, settings: Hyperparameters, parts: Parts, model:
         settings.make_optimizer(net.parameters()),
         squared_error if quantities else cross_entropy,
         data.DataLoader(train, batch, shuffle=True, rng=order.seed),
-        data.DataLoader(parts.validation, 500),
+        to_judge(parts.validation),
         config,
         settings,
         test=parts.test,

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from .. import nn
-from ..data import DataLoader, Dataset
+from ..data import Dataset
 from ..data.frames import is_frame, open_table
+from ..data.loader import to_judge
 from ..graph import no_grad
 from ..ops.softmax import softmax
 from ..tensor import ExTensor, asarray
@@ -154,7 +155,7 @@ class SavedRun:
         """
         samples, columns = self._samples(source)
         with no_grad():
-            outputs = np.concatenate([self.model(x).numpy() for x, _ in DataLoader(samples, 500)])
+            outputs = np.concatenate([self.model(x).numpy() for x, _ in to_judge(samples)])
         if outputs.shape[1] == 1 and self.classes is None:
             table = self.config.get("table")
             targets = None if samples.targets is None else unscaled(samples.targets.astype(np.float64), table)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import data, nn
+from ..data.pictures import PICTURES, PictureFiles, flat_pictures, has_pictures
 from .array_samples import read_array_samples
 from .data_identity import check_data
 from .model_config import make_model
@@ -56,6 +57,8 @@ def _problem(config: dict[str, Any]) -> str | None:
         value = config.get(name, lowest)
         if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value < 1 << 62:
             return f"{name} is no whole number of at least {lowest}"
+    if type(config.get("image_size", 32)) is not int or not 1 <= config.get("image_size", 32) <= 4096:
+        return "image_size is no size"
     for name in ("epochs", "steps"):
         value = config.get(name)
         if value is not None and (type(value) is not int or not 1 <= value < 1 << 62):
@@ -118,7 +121,7 @@ def held_out_samples(config: dict[str, Any], moved: Path | None = None) -> data.
     columns = config.get("target"), tuple(config.get("ignore", ()))
     fold = tuple(config["fold"]) if "fold" in config else None
     order = Order(place, 0, *columns, _task(config), parts["validation"], parts["test"], fold=fold)
-    return prepared(config, load_parts(order, tables="table" in config).test)
+    return prepared(config, load_parts(order, "table" in config, config.get("image_size", 32)).test)
 
 
 def new_samples(config: dict[str, Any], path: Path) -> tuple[data.Dataset, list[str]]:
@@ -129,6 +132,8 @@ def new_samples(config: dict[str, Any], path: Path) -> tuple[data.Dataset, list[
             raise ValueError(f"the run learned from a table (.csv); {path} is none")
         table, samples = read_again(path, config["table"])
         return samples, strange_cells(table)
+    if path.suffix.lower() in PICTURES or (path.is_dir() and (has_pictures(path) or flat_pictures(path))):
+        return prepared(config, _pictures(config, path)), []
     if path.suffix == ".npz":
         samples, notes = read_array_samples(
             path,
@@ -138,6 +143,15 @@ def new_samples(config: dict[str, Any], path: Path) -> tuple[data.Dataset, list[
         )
         return prepared(config, samples), notes[1:]
     return prepared(config, load_parts(Order(path, task=_task(config))).test), []
+
+
+def _pictures(config: dict[str, Any], path: Path) -> data.Dataset:
+    """One picture, or those of a folder; with targets where it has a folder for each class."""
+    size, channels = config.get("image_size", 32), int(config["model"]["args"].get("in_channels", 3))
+    if path.is_dir() and has_pictures(path):
+        return data.image_folder(path, size, channels, classes=config.get("classes"))
+    files = flat_pictures(path) if path.is_dir() else [path]
+    return data.Dataset(PictureFiles(files, (size, size), channels), None, [data.ToFloat()])
 
 
 def _task(config: dict[str, Any]) -> Task:
