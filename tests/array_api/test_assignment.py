@@ -32,6 +32,7 @@ def test_nothing_else_sees_an_assignment() -> None:
     assert x[0, 0].item() == 0
     assert xp.asarray(x, copy=False) is x
     assert xp.asarray(x, copy=True) is not x
+    assert xp.astype(x, xp.int64, copy=False).dtype == np.int64
 
 
 @pytest.mark.parametrize(

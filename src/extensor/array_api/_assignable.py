@@ -124,7 +124,7 @@ def of_arrays(function: F) -> F:
     def converting(*args: Any, **kwargs: Any) -> Any:
         if (
             kwargs.get("copy", True) is False
-            and args
+            and len(args) == 1
             and type(args[0]) is Array
             and _is_same(args[0], kwargs)
         ):
