@@ -6,6 +6,10 @@ Of a matrix with a nan or an inf the decompositions are nan, whatever LAPACK say
 
 from __future__ import annotations
 
+import functools
+import importlib
+import math
+
 import numpy as np
 
 from ..dispatch import kernel
@@ -16,6 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 BLOCK = 32  # below this size a triangular block is solved by LU
+MANY_SMALL = 16  # up to this size many matrices are solved row by row
 
 
 def adjoint(x):
@@ -25,14 +30,16 @@ def adjoint(x):
 
 def hermitian(x):
     """The part of ``x`` that equals its own adjoint."""
-    return x / 2 + adjoint(x) / 2
+    half = x * x.dtype.type(0.5)
+    return half + (adjoint(half) if x.dtype.kind == "c" else np.swapaxes(half, -1, -2))
 
 
 def where_finite(method, x):
     """``method(x)``, with nan for the matrices that are not finite."""
-    bad = ~np.isfinite(x).all((-2, -1))
-    if not bad.any():
+    finite = np.isfinite(x)
+    if finite.all():
         return method(x)
+    bad = ~finite.all((-2, -1))
     unit = np.eye(*x.shape[-2:], dtype=x.dtype)
     found = method(np.where(bad[..., None, None], unit, x))
     parts = [
@@ -61,12 +68,60 @@ def solve(a, b):
 def triangular_solve(a, b, upper, unit_diagonal):
     dtype = np.result_type(a, b)
     a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
+    if not unit_diagonal and (np.diagonal(a, 0, -2, -1) == 0).any():
+        raise np.linalg.LinAlgError("a zero on the diagonal")
+    n, count = a.shape[-1], math.prod(np.broadcast_shapes(a.shape[:-2], b.shape[:-2]))
+    if n <= MANY_SMALL and count >= 4 * n:
+        return _row_by_row(a, b, upper, unit_diagonal)
+    lapack = _lapack() if count == 1 and n else None
+    if lapack is not None:
+        return _by_lapack(lapack, a.reshape(n, n), b.reshape(n, -1), upper, unit_diagonal).reshape(
+            (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), n, b.shape[-1])
+        )
     a = np.triu(a) if upper else np.tril(a)
     if unit_diagonal:
-        a = a - a * np.eye(a.shape[-1], dtype=a.dtype) + np.eye(a.shape[-1], dtype=a.dtype)
-    if (np.diagonal(a, 0, -2, -1) == 0).any():
-        raise np.linalg.LinAlgError("a zero on the diagonal")
+        a = a - a * np.eye(n, dtype=a.dtype) + np.eye(n, dtype=a.dtype)
     return _substituted(a, b, upper)
+
+
+@functools.cache
+def _lapack():
+    """SciPy's LAPACK, where there is SciPy; loading it takes a while."""
+    try:
+        return importlib.import_module("scipy.linalg.lapack")
+    except ImportError:
+        return None
+
+
+_PREFIX = {"f": {4: "s", 8: "d"}, "c": {8: "c", 16: "z"}}
+
+
+def _by_lapack(lapack, a, b, upper, unit_diagonal):
+    """One matrix by LAPACK's trtrs. Rows in memory are its columns: it sees the transpose, of the other triangle."""
+    solve_triangle = getattr(lapack, f"{_PREFIX[a.dtype.kind][a.dtype.itemsize]}trtrs")
+    turned = a.flags.c_contiguous
+    found, _ = solve_triangle(
+        a.T if turned else a,
+        b,
+        lower=upper if turned else not upper,
+        trans=int(turned),
+        unitdiag=unit_diagonal,
+    )
+    return np.ascontiguousarray(found)
+
+
+def _row_by_row(a, b, upper, unit_diagonal):
+    """Many small matrices: one row of all of them after the other."""
+    n = a.shape[-1]
+    shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), n, b.shape[-1])
+    x = np.array(np.broadcast_to(b, shape))
+    for i in range(n - 1, -1, -1) if upper else range(n):
+        known = slice(i + 1, n) if upper else slice(0, i)
+        if i != (n - 1 if upper else 0):
+            x[..., i, :] -= (a[..., i, known, None] * x[..., known, :]).sum(-2)
+        if not unit_diagonal:
+            x[..., i, :] /= a[..., i, i, None]
+    return x
 
 
 def _substituted(a, b, upper):
