@@ -3,7 +3,8 @@
     EXTENSOR_ISA=avx2 python tests/support/isa_bits.py [--every N] [family ...] > avx2.json
 
 ``--every 10`` runs one check in ten.
-What a nan looks like is left out of the hashes: its sign and payload are the processor's business.
+What a nan looks like is left out of the hashes: its sign and payload are the processor's business. Where a kernel has no native
+twin for a call, NumPy computes it, whose bits may depend on the processor: the names of such kernels follow the hash.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 import extensor as et
 from extensor import nn, optim
 from extensor.dtypes import FLOATING
+from extensor.kernels.dispatch import Kernel
 from extensor.testing.calls import Call, floating_arrays, floating_outputs, strided
 from extensor.testing.registry import Case, Draw
 from extensor.testing.verifier import find_op, library_subjects
@@ -59,6 +61,8 @@ POOLS = ((8, 8, 2, 2, 0), (9, 13, 2, 2, 0), (30, 41, 3, 2, 1), (7, 7, 3, 1, 1), 
 ATTENTIONS = ((1, 1, 1), (5, 7, 3), (16, 16, 8), (33, 47, 17), (64, 129, 32), (130, 70, 24))
 # batch, steps, inputs, hidden
 SEQUENCES = ((1, 3, 2, 5), (5, 4, 7, 17), (33, 5, 16, 32), (3, 2, 40, 300))
+
+NUMPY = "by NumPy:"
 
 Check = tuple[str, Callable[[], Any]]
 
@@ -285,16 +289,35 @@ def _sample(name: str, case: Case, dtype: Any, layout: Callable[[Any], Any]) -> 
 FAMILIES = {f.__name__: f for f in (elementwise, reductions, layers, images, optimisers, registry)}
 
 
+def by_numpy() -> set[str]:
+    """The names of the kernels that compute by their references from now on."""
+    names: set[str] = set()
+    reference = Kernel.by_reference
+
+    def noted(kernel: Kernel, *args: Any) -> Any:
+        if not kernel.exact or kernel.name.endswith(
+            "_step"
+        ):  # an exact one moves elements, or is an optimiser's
+            names.add(kernel.name)
+        return reference(kernel, *args)
+
+    Kernel.by_reference = noted  # type: ignore[method-assign]
+    return names
+
+
 def digests(families: list[str], every: int = 1) -> dict[str, str]:
     """The hash of each check; the text of an error where a function has none for a dtype."""
     found: dict[str, str] = {}
+    references = by_numpy()
     for family in families or FAMILIES:
         for name, run in islice(FAMILIES[family](np.random.default_rng(0)), 0, None, every):
             digest = hashlib.sha256()
+            references.clear()
             try:
                 with np.errstate(all="ignore"):
                     add(digest, run())
-                found[f"{family}: {name}"] = digest.hexdigest()[:16]
+                numpys = f" {NUMPY} {', '.join(sorted(references))}" if references else ""
+                found[f"{family}: {name}"] = digest.hexdigest()[:16] + numpys
             except (NotImplementedError, TypeError, ValueError) as error:
                 found[f"{family}: {name}"] = f"{type(error).__name__}: {error}"
     return found

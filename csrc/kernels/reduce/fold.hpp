@@ -139,7 +139,8 @@ EXTENSOR_INLINE double fold_in_fours(const float* x, int64_t n) {
 }
 
 // n neighbours. A is the type of the accumulators: eight chains of them hide the latency of the additions. Wide vectors of
-// several registers take a pass for each of them, for chains that do not fit the registers would be slower.
+// several registers take a pass for each of them over what the first-level cache holds, for chains that do not fit the registers
+// would be slower.
 template <class Step, class A, class T>
 EXTENSOR_INLINE double fold_row(const T* x, int64_t n) {
   if constexpr (sizeof(A) > sizeof(T) && has_fma) {
@@ -149,16 +150,27 @@ EXTENSOR_INLINE double fold_row(const T* x, int64_t n) {
     Wide<A> total{Step::start};
     int64_t i = 0;
     if (n >= lanes * chains) {
-      const int64_t end = n / (lanes * chains) * (lanes * chains);
+      constexpr int64_t step = lanes * chains, stretch = wide_parts == 1 ? INT64_MAX / 2 : 12 * 1024 / int64_t(sizeof(T)) / step * step;
+      const int64_t end = n / step * step;
+      Vec<A> sums[wide_parts][chains];
+      for (int p = 0; p < wide_parts; ++p)
+        for (int c = 0; c < chains; ++c) sums[p][c] = load_as<A>(x + p * Vec<A>::lanes + c * lanes);
+      for (int64_t start = step; start < end; start += stretch) {
+        const int64_t stop = min_of(end, start + stretch);
+        for (int p = 0; p < wide_parts; ++p) {
+          const T* from = x + p * Vec<A>::lanes;
+          Vec<A> acc[chains];
+          for (int c = 0; c < chains; ++c) acc[c] = sums[p][c];
+          for (i = start; i < stop; i += step)
+            for (int c = 0; c < chains; ++c) acc[c] = Step::combine(acc[c], load_as<A>(from + i + c * lanes));
+          for (int c = 0; c < chains; ++c) sums[p][c] = acc[c];
+        }
+      }
+      i = end;
       for (int p = 0; p < wide_parts; ++p) {
-        const T* from = x + p * Vec<A>::lanes;
-        Vec<A> acc[chains];
-        for (int c = 0; c < chains; ++c) acc[c] = load_as<A>(from + c * lanes);
-        for (i = lanes * chains; i < end; i += lanes * chains)
-          for (int c = 0; c < chains; ++c) acc[c] = Step::combine(acc[c], load_as<A>(from + i + c * lanes));
         for (int half = chains / 2; half > 0; half /= 2)
-          for (int c = 0; c < half; ++c) acc[c] = Step::combine(acc[c], acc[c + half]);
-        part_of(total, p) = acc[0];
+          for (int c = 0; c < half; ++c) sums[p][c] = Step::combine(sums[p][c], sums[p][c + half]);
+        part_of(total, p) = sums[p][0];
       }
     }
     const auto add = [&](const Wide<A>& more) EXTENSOR_INLINE_LAMBDA {
