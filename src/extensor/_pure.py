@@ -14,7 +14,8 @@ import numpy as np
 __all__ = [
     "Blocks", "NodeBase", "OpBase", "RecordingBlock", "TensorBase", "bump_structure", "clear_plans", "current_trace", "enable_plans", "exchange_mode",
     "exchange_observer", "exchange_reader", "exchange_recording", "exchange_trace", "exchange_values_read",
-    "get_mode", "get_observer", "is_recording", "next_sequence", "plan_counts", "register_classes", "set_plan_maker",
+    "get_mode", "get_observer", "is_recording", "next_sequence", "plan_counts", "register_classes",
+    "register_device_array", "set_plan_maker",
 ]  # fmt: skip
 
 
@@ -36,7 +37,8 @@ class TensorBase:
         _state.values_read = True
         if _state.reader is not None:
             _state.reader(self)
-        return self._data
+        fetch = getattr(self._data, "fetch", None)  # of an array on another device
+        return self._data if fetch is None else fetch()
 
     @_array.setter
     def _array(self, value: np.ndarray) -> None:
@@ -128,6 +130,10 @@ next_sequence = itertools.count(1).__next__
 
 
 _package_path = "<nothing>"
+
+
+def register_device_array(type: type) -> None:
+    """Here arrays on other devices are known by their method ``fetch``."""
 
 
 def register_classes(tensor: type, node: type, ops: tuple[type, ...], package_path: str) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
+from .devices import DeviceArray, jax, kept_there
 from .dtypes import SUPPORTED, as_dtype, bfloat16, complex64, complex128, float32, float64
 from .errors import GraphError, describe
 
@@ -187,11 +188,15 @@ class ExTensor(TensorBase):
         """A DLPack capsule of the elements; shares memory (the consumer promises not to write there)."""
         if self.dtype == bfloat16:
             raise BufferError("[__dlpack__] bfloat16 cannot be exchanged; use x.astype(extensor.float32)")
+        if type(self._data) is DeviceArray:
+            return self._data.held.__dlpack__(
+                stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+            )
         array = self._array if self._array.flags.writeable else self._array.copy()
         return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
+        return self._data.held.__dlpack_device__() if type(self._data) is DeviceArray else (1, 0)
 
     def __len__(self) -> int:
         if not self.ndim:
@@ -656,7 +661,9 @@ def asarray(data: Any, dtype: Any = None) -> ExTensor:
 
 
 def from_dlpack(source: Any) -> ExTensor:
-    """A tensor over the memory of any object that speaks DLPack (PyTorch, JAX, NumPy, ...) on the CPU.
+    """A tensor over the memory of any object that speaks DLPack (PyTorch, JAX, NumPy, ...); nothing is copied.
+
+    Memory of the CPU becomes a tensor on ``"cpu"``, memory of another device one that is held there by JAX.
 
     Example:
         >>> import numpy as np, extensor as et
@@ -665,7 +672,19 @@ def from_dlpack(source: Any) -> ExTensor:
     """
     if not hasattr(source, "__dlpack__"):
         raise TypeError(f"[from_dlpack] source must offer __dlpack__, got {describe(source)}")
-    return source.detach() if isinstance(source, ExTensor) else _shared("from_dlpack", "source", source)
+    if isinstance(source, ExTensor):
+        return source.detach()
+    if next(iter(source.__dlpack_device__())) not in _HERE:
+        return ExTensor(kept_there(jax().numpy.from_dlpack(source)))
+    return _shared("from_dlpack", "source", source)
+
+
+_HERE = (
+    1,
+    3,
+    11,
+    13,
+)  # DLPack's kinds of memory that the CPU reads: its own, pinned for CUDA and ROCm, managed
 
 
 def _shared(function: str, name: str, source: Any) -> ExTensor:

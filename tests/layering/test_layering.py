@@ -26,7 +26,7 @@ FLOORS = [
         "autocast_table",
         "takes_complex",
     },
-    {"dtypes"},
+    {"devices", "dtypes"},
     {"tensor"},
     {"checks", "state_trees"},
     {"kernels"},

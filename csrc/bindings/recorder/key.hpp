@@ -78,6 +78,7 @@ class Key {
 
   bool add_tensor(PyObject* value) {
     auto* self = reinterpret_cast<Tensor*>(value);
+    if (is_on_device(self->array)) return false;
     auto* array = reinterpret_cast<PyArrayObject*>(self->array);
     requires_grad |= self->requires_grad != 0;
     for (int i = 0; i < leaf_count; ++i) {

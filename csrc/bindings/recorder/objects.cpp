@@ -12,6 +12,7 @@ PyTypeObject* tensor_base = nullptr;
 PyTypeObject* node_type = nullptr;
 PyTypeObject* node_base = nullptr;
 PyTypeObject* op_base = nullptr;
+PyTypeObject* device_array_type = nullptr;
 PyObject* package_path = nullptr;
 long long last_sequence = 0;
 __thread ThreadState state;
@@ -69,7 +70,8 @@ PyObject* get_array(PyObject* self, void*) {
     if (answer == nullptr) return nullptr;
     Py_DECREF(answer);
   }
-  return Py_NewRef(as_tensor(self)->array);
+  PyObject* array = as_tensor(self)->array;
+  return is_on_device(array) ? PyObject_CallMethod(array, "fetch", nullptr) : Py_NewRef(array);
 }
 
 PyObject* get_data(PyObject* self, void*) { return Py_NewRef(as_tensor(self)->array); }

@@ -50,6 +50,7 @@ extern PyTypeObject* tensor_base;
 extern PyTypeObject* node_type;  // extensor.graph.Node, once registered
 extern PyTypeObject* node_base;
 extern PyTypeObject* op_base;
+extern PyTypeObject* device_array_type;  // extensor.kernels.devices.DeviceArray, once registered
 extern PyObject* package_path;  // frames below it are not the user's
 extern long long last_sequence;
 
@@ -70,6 +71,9 @@ extern PyType_Spec tensor_spec, node_spec, op_spec;
 inline bool is_tensor(PyObject* object) {
   return Py_TYPE(object) == tensor_type || PyType_IsSubtype(Py_TYPE(object), tensor_base);
 }
+
+// Whether an array stands for one on another device: its memory here holds nothing.
+inline bool is_on_device(PyObject* array) { return Py_TYPE(array) == device_array_type; }
 
 // How the objects of these classes and of Python classes without fields of their own go.
 void tensor_dealloc(PyObject* object);

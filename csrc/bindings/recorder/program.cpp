@@ -140,7 +140,7 @@ void read_description(Program* self, PyObject* d) {
 
 bool is_like(PyObject* array, int typenum, const std::vector<npy_intp>& shape) {
   if (typenum < 0) return array == Py_None;
-  if (!PyArray_Check(array)) return false;
+  if (!PyArray_Check(array) || is_on_device(array)) return false;
   auto* typed = reinterpret_cast<PyArrayObject*>(array);
   return PyArray_TYPE(typed) == typenum && PyArray_NDIM(typed) == int(shape.size()) && PyArray_CompareLists(PyArray_DIMS(typed), shape.data(), int(shape.size()));
 }

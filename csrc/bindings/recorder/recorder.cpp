@@ -37,6 +37,15 @@ PyObject* register_classes(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+PyObject* register_device_array(PyObject*, PyObject* type) {
+  if (!PyType_Check(type) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), &PyArray_Type)) {
+    PyErr_SetString(PyExc_TypeError, "[register_device_array] the class must derive from numpy.ndarray");
+    return nullptr;
+  }
+  Py_XSETREF(device_array_type, reinterpret_cast<PyTypeObject*>(Py_NewRef(type)));
+  Py_RETURN_NONE;
+}
+
 PyObject* is_recording(PyObject*, PyObject*) { return PyBool_FromLong(state.records()); }
 
 PyObject* exchange_recording(PyObject*, PyObject* on) {
@@ -64,6 +73,7 @@ PyObject* next_sequence(PyObject*, PyObject*) { return PyLong_FromLongLong(++las
 
 PyMethodDef functions[] = {
     {"register_classes", register_classes, METH_VARARGS, "Tell the recorder the Python classes to make."},
+    {"register_device_array", register_device_array, METH_O, "Tell the recorder the class of arrays that stand for those on other devices."},
     {"is_recording", is_recording, METH_NOARGS, "Whether this thread records."},
     {"exchange_recording", exchange_recording, METH_O, "Set whether this thread records; returns what it was."},
     {"get_observer", get_observer, METH_NOARGS, "What sees every op call of this thread, or None."},

@@ -39,7 +39,7 @@ class Update {
       const Ref<> left = attribute(object, name_left);
       if (left != Py_None) return false;
       if (param->grad == Py_None) continue;
-      if (!is_tensor(param->grad)) return false;
+      if (!is_tensor(param->grad) || is_on_device(param->array) || is_on_device(reinterpret_cast<Tensor*>(param->grad)->array)) return false;
       auto* value = reinterpret_cast<PyArrayObject*>(param->array);
       auto* grad = reinterpret_cast<PyArrayObject*>(reinterpret_cast<Tensor*>(param->grad)->array);
       if (PyArray_TYPE(value) != PyArray_TYPE(grad)) return false;
@@ -192,7 +192,7 @@ class Update {
       if (PyList_Append(steps_, next) < 0) throw PythonError();
       return next;
     }
-    if (!is_tensor(found)) return {};
+    if (!is_tensor(found) || is_on_device(reinterpret_cast<Tensor*>(found)->array)) return {};
     return shared(reinterpret_cast<Tensor*>(found)->array);
   }
 

@@ -11,10 +11,12 @@ from typing import Any, overload
 import numpy as np
 
 from ..autograd.engine import Walk, walks
+from ..devices import find_device
 from ..errors import CompileError, describe
 from ..graph import get_observer
 from ..tensor import ExTensor, asarray
 from .checking import checked_run
+from .device_program import DeviceProgram
 from .program import Program
 from .recording import Recording
 from .report import report
@@ -34,7 +36,12 @@ class Compiled:
     """
 
     def __init__(
-        self, fn: Callable[..., Any], check: int = 0, fallback: bool = False, warns: bool = True
+        self,
+        fn: Callable[..., Any],
+        check: int = 0,
+        fallback: bool = False,
+        warns: bool = True,
+        place: Any = None,
     ) -> None:
         functools.update_wrapper(self, fn, updated=())
         self.fn = fn
@@ -48,6 +55,7 @@ class Compiled:
         self._reasons: dict[str, int] = {}
         self._lock = threading.Lock()
         self._left_to_check: dict[int, int] = {}
+        self._make = Program if place is None else functools.partial(DeviceProgram, place)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for program in self.programs:
@@ -71,6 +79,7 @@ class Compiled:
         if (kind is not None and kind in self._eager_kinds) or self._seldom_repeats():
             self.eager_calls += 1
             return self.fn(*args, **kwargs)
+        self.sync()  # a recording is made here, where it is fast
         given, own_args, own_kwargs = _own_arguments(args, kwargs)
         recording = Recording(given, self.fallback)
         with recording.running():
@@ -80,10 +89,28 @@ class Compiled:
         if recording.failure is not None:
             self._run_eagerly_from_now_on(recording.failure, args, kwargs)
         else:
-            program = Program(self.fn, recording, args, kwargs, result)
-            with self._lock:
-                self.programs = [program, *self.programs[: _MOST_PROGRAMS - 1]]
+            self._keep(recording, args, kwargs, result)
         return fill(result, lambda t: _given_back(t, own_args, own_kwargs, args, kwargs))
+
+    def _keep(self, recording: Recording, args: Any, kwargs: Any, result: Any) -> None:
+        try:
+            program = self._make(self.fn, recording, args, kwargs, result)
+        except CompileError as error:  # of what a device cannot run
+            if not self.fallback:
+                raise
+            self._run_eagerly_from_now_on((str(error).removeprefix("[compile] "), None), args, kwargs)
+            return
+        with self._lock:
+            self.programs = [program, *self.programs[: _MOST_PROGRAMS - 1]]
+
+    def sync(self) -> None:
+        """Bring parameters, gradients, buffers and optimiser states back from the device they were left on.
+
+        Each comes back by itself when its elements are read (``p.numpy()``, ``p.tolist()``, saving); after ``sync()`` they all
+        are here, and other functions compute with them at the speed of this processor.
+        """
+        for program in self.programs:
+            program.sync()
 
     def _seldom_repeats(self) -> bool:
         """Whether recordings are wasted: so many were made, and most of them were never repeated."""
@@ -244,7 +271,9 @@ def compile(
             :class:`extensor.CompileError` names the first operation that differs.
         fallback: a function that cannot be recorded (it reads the value of a tensor) runs as it is written, with one
             warning, instead of raising :class:`extensor.CompileError`.
-        device: where to run; None is this processor.
+        device: where to run; None or ``"cpu"`` is this processor with our own kernels. ``"jax"``, ``"jax:gpu:0"`` run the
+            whole program as one function of XLA (the extra ``jax``): results agree to rounding, parameters stay there between
+            calls (see :meth:`Compiled.sync`), and what looks at elements in Python is refused.
 
     Example:
         >>> import extensor as et
@@ -260,12 +289,15 @@ def compile(
         >>> [step(et.ones(2)).item() for _ in range(3)], len(step.programs)
         ([5.0, 1.25, 0.3125], 1)
     """
-    if device is not None:
-        raise NotImplementedError(f"[compile] device must be None, got {describe(device)}")
+    place = None if device is None else find_device("compile", device)
     if isinstance(check, bool) or not isinstance(check, int) or check < 0:
         raise ValueError(f"[compile] check must be a number of calls from 0, got {describe(check)}")
     if fn is None:
-        return lambda function: compile(function, check=check, fallback=fallback)
+        return lambda function: compile(function, check=check, fallback=fallback, device=device)
     if not callable(fn):
         raise TypeError(f"[compile] fn must be a function or a module, got {describe(fn)}")
-    return fn if isinstance(fn, Compiled) else Compiled(fn, check, fallback)
+    if check and place is not None:
+        raise ValueError(
+            "[compile] check compares bits, which differ between devices; use check=0 with device="
+        )
+    return fn if isinstance(fn, Compiled) else Compiled(fn, check, fallback, place=place)

@@ -243,6 +243,9 @@ class Program:
                 found.append((name, value if not isinstance(value, (list, dict)) else _elements(value)))
         return found
 
+    def sync(self) -> None:
+        """All that a run leaves is here already."""
+
     def times(self) -> tuple[list[float], int]:
         """Seconds of each step on average, and the number of runs."""
         return self._runner.times()

@@ -71,6 +71,7 @@ class Step:
     commits: bool = False
     first: int = 0  # position of the first result
     call: int = -1  # number of the call that it belongs to
+    moves: Any = None  # of an optimiser's step: it, its parameters, where they and their gradients come from
 
 
 @dataclass
@@ -256,7 +257,7 @@ class Recording(Recorder):
             with self._paused():
                 return function()
         self._check_stray()
-        moving = []
+        moving, grads = [], []
         for p in params:
             leaf = self._add_leaf(p, p)
             if p._grad is None:
@@ -264,6 +265,7 @@ class Recording(Recorder):
                 continue
             moving.append(p)
             place = self._place_of(p._grad)
+            grads.append(place)
             if place.kind != "input" or self.inputs[place.position].owner is not leaf.owner:
                 self._append(
                     Step(
@@ -282,7 +284,8 @@ class Recording(Recorder):
         made = [p._data for p in moving]
         name = f"{type(optimizer).__name__}.step"
         before = [self._leaf_place(p) for p in moving]
-        self._step("call", name, None, again, [], made, commits=True)
+        taken = self._step("call", name, None, again, [], made, commits=True)
+        taken.moves = (optimizer, moving, before, grads)
         for p in moving:
             self.leaves[id(p)].array = p._data
         self.committed = True

@@ -11,7 +11,7 @@ from ..graph import get_mode, get_observer, is_recording, next_sequence
 from ..tensor import ExTensor
 from .trees import Kind
 
-__all__ = ["Runner"]
+__all__ = ["Runner", "owner_of"]
 
 _NOTHING = object()
 
@@ -35,9 +35,8 @@ class Runner:
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], kept: list[Any] | None = None) -> Any:
         """The result of a call; NotImplemented where it is of another kind."""
         tensors: list[ExTensor] = []
-        try:
-            values = self._read(args, kwargs, tensors)
-        except _Differs:
+        values = self.read(args, kwargs, tensors)
+        if values is NotImplemented:
             return NotImplemented
         saved = None if self.save is None else self.save()
         committed = False
@@ -59,11 +58,18 @@ class Runner:
             for number in step[6]:
                 values[number] = None
         self._leave(values, tensors)
-        return self._made(self.result, values, tensors)
+        return self.made(self.result, values, tensors)
 
     def times(self) -> tuple[list[float], int]:
         """Seconds of each step on average, and the number of runs."""
         return [seconds / max(self.runs, 1) for seconds in self.seconds], self.runs
+
+    def read(self, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[ExTensor]) -> Any:
+        """The inputs and constants of a call, whose tensors are added to the list; NotImplemented for another kind."""
+        try:
+            return self._read(args, kwargs, tensors)
+        except _Differs:
+            return NotImplemented
 
     def _read(self, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[ExTensor]) -> list[Any]:
         mode = get_mode()
@@ -76,14 +82,14 @@ class Runner:
         if not self.is_valid() or not all(_is_as_it_was(*watch) for watch in self.watches):
             raise _Differs
         for owner, present in self.conditions:
-            if (_owner(owner, tensors)._grad is not None) != present:
+            if (owner_of(owner, tensors)._grad is not None) != present:
                 raise _Differs
         values: list[Any] = []
         for kind, owner, name, (dtype, shape), requires_grad in self.inputs:
             if kind == 3:
                 holder = vars(owner).get(name)
             else:
-                holder = _owner(owner, tensors)
+                holder = owner_of(owner, tensors)
                 if requires_grad >= 0 and bool(holder._requires_grad) != bool(requires_grad):
                     raise _Differs
                 if kind == 0 and holder._requires_grad and holder._node is not None:
@@ -122,7 +128,7 @@ class Runner:
         kind, native, reference, expected, arguments, results, _, _ = step
         given = [values[number] for number in arguments]
         if kind == 5:
-            _owner(reference, tensors)._grad = ExTensor(given[0])
+            owner_of(reference, tensors)._grad = ExTensor(given[0])
             return
         if kind in (2, 3):
             values.append(tuple(given) if kind == 2 else given)
@@ -153,13 +159,14 @@ class Runner:
             if kind == 2:
                 vars(owner)[name] = None if array is None else ExTensor(array)
             elif kind == 1:
-                _owner(owner, tensors)._grad = None if array is None else ExTensor(array)
+                owner_of(owner, tensors)._grad = None if array is None else ExTensor(array)
             else:
-                parameter: Any = _owner(owner, tensors)
+                parameter: Any = owner_of(owner, tensors)
                 parameter._array = array
                 parameter._replaced = next_sequence()
 
-    def _made(self, tree: Any, values: list[Any], tensors: list[ExTensor]) -> Any:
+    def made(self, tree: Any, values: Any, tensors: list[ExTensor]) -> Any:
+        """The result of a call, from the values by number."""
         kind, what, number, requires_grad, node, children = tree
         if kind == Kind.TENSOR:
             return ExTensor(values[number], requires_grad, node)
@@ -167,7 +174,7 @@ class Runner:
             return tensors[number] if number >= 0 else what
         if kind == Kind.VALUE:
             return what
-        parts = [self._made(child, values, tensors) for child in children]
+        parts = [self.made(child, values, tensors) for child in children]
         if kind == Kind.DICT:
             return dict(zip(what, parts))
         if kind == Kind.LIST:
@@ -180,5 +187,6 @@ def _is_as_it_was(holder: Any, key: Any, value: Any) -> bool:
     return now is value or (type(now) is type(value) and now == value)
 
 
-def _owner(owner: Any, tensors: list[ExTensor]) -> Any:
+def owner_of(owner: Any, tensors: list[ExTensor]) -> Any:
+    """The tensor itself, or the argument of that number."""
     return tensors[owner] if type(owner) is int else owner

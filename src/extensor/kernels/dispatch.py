@@ -13,13 +13,16 @@ of this.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, Literal, overload
 
 import numpy as np
 
+from ..devices import DeviceArray
 from ..dtypes import FLOATING, HALF, bfloat16, float16, float32, promote
 from ..tensor import ExTensor, needs_grad
+from .elsewhere import has_foreign, run_there
 
 try:
     from .._native import current_trace, is_recording
@@ -55,6 +58,8 @@ class Kernel:
         if self.is_formula and is_recording() and any(map(needs_grad, args)):
             return self.recorded(*args)
         given = [_unwrap(value) for value in args]
+        if "jax" in sys.modules and has_foreign(given):
+            return _wrap(run_there(self, given))
         trace = current_trace()
         if trace is None:
             return _wrap(self.on_arrays(*given))
@@ -138,10 +143,17 @@ def _unwrap(value: Any) -> Any:
 
 
 def _wrap(value: Any) -> Any:
-    if type(value) is np.ndarray:
+    if type(value) is np.ndarray or type(value) is DeviceArray:
         return ExTensor(value)
     if type(value) is list:
-        return [ExTensor(v) if type(v) is np.ndarray else None if v is None else _wrap(v) for v in value]
+        return [
+            ExTensor(v)
+            if type(v) is np.ndarray or type(v) is DeviceArray
+            else None
+            if v is None
+            else _wrap(v)
+            for v in value
+        ]
     return type(value)(map(_wrap, value)) if isinstance(value, tuple) else value
 
 

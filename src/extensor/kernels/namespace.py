@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from types import NoneType
+from types import ModuleType, NoneType
 from typing import Any
 
 import numpy as np
@@ -27,13 +27,19 @@ from ..tensor import ExTensor
 __all__ = [
     "NARROW",
     "PRIMITIVES",
+    "added",
+    "as_whole",
+    "assigned",
+    "common_dtype",
     "constant",
+    "copied",
     "namespace_of",
     "primitive",
     "provide_for_tensors",
     "wide",
     "wide_dtype",
     "xp",
+    "zeros",
 ]
 
 PRIMITIVES: set[str] = set()
@@ -65,21 +71,74 @@ def namespace_of(*values: Any) -> Any:
 
 
 class _Namespace:
-    """NumPy's functions, each computed by the library of its arguments."""
+    """NumPy's functions, each computed by the library of its arguments.
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        in_numpy = getattr(np, name)
+    Args:
+        part: of a library, such as ``"linalg"``; None is the library itself.
+    """
+
+    def __init__(self, part: str | None = None) -> None:
+        self._part = part
+
+    def __getattr__(self, name: str) -> Any:
+        in_numpy = getattr(self._of(np), name)
 
         def function(*args: Any, **options: Any) -> Any:
             if _NUMPY.issuperset(map(type, args)):
                 return in_numpy(*args, **options) if options else in_numpy(*args)
-            return getattr(namespace_of(*args), name)(*args, **options)
+            return getattr(self._of(namespace_of(*args)), name)(*args, **options)
 
-        setattr(self, name, function)  # the next time it is an attribute like any other
-        return function
+        made = _Namespace(name) if isinstance(in_numpy, ModuleType) else function
+        setattr(self, name, made)  # the next time it is an attribute like any other
+        return made
+
+    def _of(self, library: Any) -> Any:
+        return library if self._part is None else getattr(library, self._part)
 
 
 xp: Any = _Namespace()
+
+
+def zeros(shape: Any, dtype: Any, like: Any) -> Any:
+    """Zeros of the library that ``like`` belongs to."""
+    return namespace_of(like).zeros(shape, dtype)
+
+
+def assigned(fresh: Any, key: Any, values: Any) -> Any:
+    """``fresh`` with ``values`` at ``key``. An array of NumPy is changed itself: it must be the caller's own."""
+    library = namespace_of(fresh, values)
+    if library is not np and hasattr(fresh := library.asarray(fresh), "at"):
+        return fresh.at[key].set(values)
+    fresh[key] = values
+    return fresh
+
+
+def added(fresh: Any, key: Any, values: Any) -> Any:
+    """``fresh`` plus ``values`` at ``key``, where positions that repeat accumulate; likewise the caller's own."""
+    library = namespace_of(fresh, values)
+    if library is not np and hasattr(fresh := library.asarray(fresh), "at"):
+        return fresh.at[key].add(values)
+    if any(hasattr(part, "dtype") for part in (key if isinstance(key, tuple) else (key,))):
+        library.add.at(fresh, key, values)
+    else:  # slices never repeat
+        fresh[key] += values
+    return fresh
+
+
+def copied(x: Any) -> Any:
+    """The array once more, contiguous; arrays that cannot be changed need no copy."""
+    return x.copy(order="C") if isinstance(x, np.ndarray) else x
+
+
+def common_dtype(*values: Any) -> Any:
+    """The dtype of a result computed from arrays (or dtypes), some of which may be None; the same in every library."""
+    kinds = (v if isinstance(v, type) else getattr(v, "dtype", v) for v in values if v is not None)
+    return np.result_type(*kinds)
+
+
+def as_whole(x: Any) -> Any:
+    """Positions and counts as int64, the dtype they have everywhere."""
+    return xp.asarray(x).astype(np.int64, copy=False)
 
 
 def primitive(helper: Callable[..., Any]) -> Callable[..., Any]:
@@ -111,14 +170,17 @@ NARROW = frozenset({np.dtype(np.float32), np.dtype(np.complex64)})  # what accum
 
 
 def wide_dtype(x: Any, dtype: Any = None) -> Any:
-    """float64 (complex128), in which float32 (complex64) accumulates; the widest that there is in a library without it.
+    """float64 (complex128), in which float32 (complex64) accumulates. In another library than NumPy it accumulates in itself:
+    XLA adds up in blocks, and many a device has no fast float64.
 
     Args:
         x: an array of the library.
         dtype: that of x, if None.
     """
-    library, kind = namespace_of(x), complex if (dtype or x.dtype).kind == "c" else float
-    return np.dtype(kind) if library is np else library.result_type(kind)
+    dtype = np.dtype(dtype or x.dtype)
+    if namespace_of(x) is not np and dtype in NARROW:
+        return dtype
+    return np.dtype(complex if dtype.kind == "c" else float)
 
 
 def wide(x: Any) -> Any:

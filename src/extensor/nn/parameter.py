@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..checks import as_tensor
+from ..devices import DeviceArray, kept_there
 from ..dtypes import FLOATING
 from ..graph import current_recorder, next_sequence
 from ..tensor import ExTensor, tensor
@@ -72,7 +73,9 @@ class Parameter(ExTensor):
             raise ValueError(
                 f"[assign] value has shape {array.shape} but the parameter has shape {before.shape}"
             )
-        if array.dtype != before.dtype or not array.flags.c_contiguous:
+        if type(array) is DeviceArray:
+            array = array if array.dtype == before.dtype else kept_there(array.held.astype(before.dtype))
+        elif array.dtype != before.dtype or not array.flags.c_contiguous:
             array = np.array(array, before.dtype, order="C")
         elif not isinstance(value, ExTensor):
             array = array.copy()

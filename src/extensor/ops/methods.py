@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from .._habits import TENSOR, in_place, teach
-from ..errors import describe
+from ..devices import device_of, find_device, put
+from ..errors import GraphError, describe
 from ..tensor import ExTensor
 from . import (
     activation,
@@ -182,12 +183,19 @@ def _namespace(self: ExTensor, *, api_version: str | None = None) -> ModuleType:
 
 
 def _to_device(self: ExTensor, device: Any, /, *, stream: Any = None) -> ExTensor:
-    """The tensor on a device; there is one, "cpu"."""
-    if device != "cpu":
-        raise ValueError(f'[to_device] device must be "cpu", got {describe(device)}')
+    """The tensor on a device: ``"cpu"``, ``"jax"``, ``"jax:gpu:0"``. A leaf, with a copy of the elements if it is another one.
+
+    Functions of tensors on another device run there, by the reference kernels over that library.
+    """
+    place = find_device("to_device", device)
     if stream is not None:
-        raise ValueError(f"[to_device] the cpu has no streams, got stream={describe(stream)}")
-    return self
+        raise ValueError(f"[to_device] there are no streams, got stream={describe(stream)}")
+    now = device_of(self._data)
+    if now == device or (place is not None and now == f"jax:{place.platform}:{place.id}"):
+        return self
+    if self._node is not None:
+        raise GraphError("[to_device] this tensor was computed from others; move those, or x.detach()")
+    return ExTensor(put(self._data, place), self._requires_grad)
 
 
 def _spread(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -255,7 +263,9 @@ def _attach() -> None:
         "__setitem__": _refuse,
         "__array_namespace__": _namespace,
         "to_device": _to_device,
-        "device": property(lambda self: "cpu", doc='Where the elements are: "cpu".'),
+        "device": property(
+            lambda self: device_of(self._data), doc='Where the elements are: "cpu", or such as "jax:cpu:0".'
+        ),
         "softmax": softmax,
         "log_softmax": log_softmax,
         "reshape": _spread("reshape", shape.reshape),

@@ -13,8 +13,19 @@ import math
 import numpy as np
 
 from ..dispatch import kernel
+from ..namespace import (
+    added as added_at,
+)
+from ..namespace import (
+    assigned,
+    common_dtype,
+    namespace_of,
+    wide_dtype,
+    xp,
+    zeros,
+)
 from .broadcasting import summed_to
-from .normalization import common_dtype, wide
+from .normalization import wide
 
 __all__ = [
     "scaled_dot_product_attention", "scaled_dot_product_attention_backward",
@@ -32,30 +43,30 @@ def blocks(batch, queries, keys, causal):
         yield slice(start, stop), slice(0, min(stop, keys) if causal else keys)
 
 
-def mask_block(mask, rows, seen):
-    """The part of a mask (or of its gradient) for a block; axes of length 1 stay as they are."""
-    return mask[
+def block_key(mask, rows, seen):
+    """The key of the part of a mask (or of its gradient) for a block; axes of length 1 stay as they are."""
+    return (
         ...,
         rows if mask.shape[-2] > 1 else slice(None),
         seen if mask.shape[-1] > 1 else slice(None),
-    ]
+    )
 
 
 def transposed(x):
-    return np.swapaxes(x, -1, -2)
+    return xp.swapaxes(x, -1, -2)
 
 
 def product(weights, x):
     """``weights @ x``, in which a weight of 0 hides even an inf or a nan of ``x``: what is not seen does not count."""
-    finite = np.isfinite(x)
-    if finite.all():
+    finite = xp.isfinite(x)
+    if namespace_of(x) is np and finite.all():
         return weights @ x
     up, down = weights > 0, weights < 0
     above, below = (x == np.inf).astype(x.dtype), (x == -np.inf).astype(x.dtype)
-    total = weights @ np.where(finite, x, 0)
-    total = np.where(up @ above + down @ below > 0, total + np.inf, total)
-    total = np.where(up @ below + down @ above > 0, total - np.inf, total)
-    return np.where((weights != 0) @ np.isnan(x).astype(x.dtype) > 0, np.nan, total)
+    total = weights @ xp.where(finite, x, 0)
+    total = xp.where(up @ above + down @ below > 0, total + np.inf, total)
+    total = xp.where(up @ below + down @ above > 0, total - np.inf, total)
+    return xp.where((weights != 0) @ xp.isnan(x).astype(x.dtype) > 0, np.nan, total)
 
 
 def probabilities(q, k, mask, rows, seen, causal, scale):
@@ -63,18 +74,18 @@ def probabilities(q, k, mask, rows, seen, causal, scale):
     scores = (q[..., rows, :] * scale) @ transposed(k[..., seen, :])
     hidden = False
     if mask is not None:
-        part = mask_block(mask, rows, seen)
+        part = mask[block_key(mask, rows, seen)]
         if part.dtype == np.bool_:
             hidden = ~part
         else:
             scores, hidden = scores + part, part == -np.inf
     if causal:
         hidden = hidden | (np.arange(seen.stop) > np.arange(rows.start, rows.stop)[:, None])
-    scores = np.where(hidden, -np.inf, scores)
+    scores = xp.where(hidden, -np.inf, scores)
     highest = scores.max(-1, keepdims=True, initial=-np.inf)
     sees = highest != -np.inf
-    weights = np.exp(scores - np.where(sees, highest, 0))
-    return np.where(hidden, 0, weights / np.where(sees, weights.sum(-1, keepdims=True), 1))
+    weights = xp.exp(scores - xp.where(sees, highest, 0))
+    return xp.where(hidden, 0, weights / xp.where(sees, weights.sum(-1, keepdims=True), 1))
 
 
 def added(mask):
@@ -87,7 +98,7 @@ def prepared(mask):
     if mask is None:
         return None
     mask = mask.reshape((1,) * (2 - mask.ndim) + mask.shape)
-    return mask if added(mask) is None else mask.astype(np.float64, copy=False)
+    return mask if added(mask) is None else mask.astype(wide_dtype(mask), copy=False)
 
 
 def batch_shape(q, k, v):
@@ -100,10 +111,10 @@ def scaled_dot_product_attention(q, k, v, mask, causal, scale):
     q, k, v = wide(q, k, v)
     mask = prepared(mask)
     batch = batch_shape(q, k, v)
-    out = np.empty((*batch, q.shape[-2], v.shape[-1]), dtype)
+    out = zeros((*batch, q.shape[-2], v.shape[-1]), dtype, q)
     for rows, seen in blocks(batch, q.shape[-2], k.shape[-2], causal):
         p = probabilities(q, k, mask, rows, seen, causal, scale)
-        out[..., rows, :] = product(p, v[..., seen, :])
+        out = assigned(out, (..., rows, slice(None)), product(p, v[..., seen, :]).astype(dtype))
     return out
 
 
@@ -115,24 +126,25 @@ def scaled_dot_product_attention_backward(g, q, k, v, mask, causal, scale, needs
     g, q, k, v = wide(g, q, k, v)
     mask = prepared(mask)
     batch = batch_shape(q, k, v)
-    grad_q = np.zeros((*batch, *q.shape[-2:])) if needs[0] else None
-    grad_k = np.zeros((*batch, *k.shape[-2:])) if needs[1] else None
-    grad_v = np.zeros((*batch, *v.shape[-2:])) if needs[2] else None
-    grad_mask = np.zeros(mask.shape) if needs[3] else None
+    grad_q, grad_k, grad_v = (
+        zeros((*batch, *x.shape[-2:]), x.dtype, x) if need else None for x, need in zip((q, k, v), needs)
+    )
+    grad_mask = zeros(mask.shape, mask.dtype, mask) if needs[3] else None
     for rows, seen in blocks(batch, q.shape[-2], k.shape[-2], causal):
         p = probabilities(q, k, mask, rows, seen, causal, scale)
         grad = g[..., rows, :]
         if needs[2]:
-            grad_v[..., seen, :] += product(transposed(p), grad)
-        grad_p = np.where(p == 0, 0, grad @ transposed(v[..., seen, :]))
-        grad_scores = np.where(p == 0, 0, p * (grad_p - (p * grad_p).sum(-1, keepdims=True)))
+            grad_v = added_at(grad_v, (..., seen, slice(None)), product(transposed(p), grad))
+        grad_p = xp.where(p == 0, 0, grad @ transposed(v[..., seen, :]))
+        grad_scores = xp.where(p == 0, 0, p * (grad_p - (p * grad_p).sum(-1, keepdims=True)))
         if needs[0]:
-            grad_q[..., rows, :] = product(grad_scores, k[..., seen, :]) * scale
+            grad_q = assigned(grad_q, (..., rows, slice(None)), product(grad_scores, k[..., seen, :]) * scale)
         if needs[1]:
-            grad_k[..., seen, :] += product(transposed(grad_scores), q[..., rows, :]) * scale
+            grad = product(transposed(grad_scores), q[..., rows, :]) * scale
+            grad_k = added_at(grad_k, (..., seen, slice(None)), grad)
         if needs[3]:
-            part = mask_block(grad_mask, rows, seen)
-            part += summed_to(grad_scores, part.shape)
+            part = block_key(mask, rows, seen)
+            grad_mask = added_at(grad_mask, part, summed_to(grad_scores, grad_mask[part].shape))
     grads = grad_q, grad_k, grad_v, grad_mask
     return tuple(
         None if grad is None else summed_to(grad, shape).astype(dtype) for grad, shape in zip(grads, shapes)
@@ -152,16 +164,16 @@ def heads_together(x):
 
 @kernel
 def self_attention(x, heads, causal):
-    q, k, v = (heads_apart(part, heads) for part in np.split(x, 3, -1))
+    q, k, v = (heads_apart(part, heads) for part in xp.split(x, 3, -1))
     scale = 1 / math.sqrt(max(q.shape[-1], 1))  # without features all scores are 0
     return heads_together(scaled_dot_product_attention.reference(q, k, v, None, causal, scale))
 
 
 @kernel
 def self_attention_backward(g, x, heads, causal):
-    q, k, v = (heads_apart(part, heads) for part in np.split(x, 3, -1))
+    q, k, v = (heads_apart(part, heads) for part in xp.split(x, 3, -1))
     scale, needs = 1 / math.sqrt(max(q.shape[-1], 1)), (True, True, True, False)
     grads = scaled_dot_product_attention_backward.reference(
         heads_apart(g, heads), q, k, v, None, causal, scale, needs
     )
-    return np.concatenate([heads_together(grad) for grad in grads[:3]], -1)
+    return xp.concatenate([heads_together(grad) for grad in grads[:3]], -1)

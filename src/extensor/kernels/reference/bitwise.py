@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..dispatch import kernel
+from ..namespace import xp
 
 __all__ = [
     "bitwise_and",
@@ -18,29 +17,29 @@ __all__ = [
 
 @kernel(exact=True)
 def bitwise_and(a, b):
-    return np.bitwise_and(a, b)
+    return xp.bitwise_and(a, b)
 
 
 @kernel(exact=True)
 def bitwise_or(a, b):
-    return np.bitwise_or(a, b)
+    return xp.bitwise_or(a, b)
 
 
 @kernel(exact=True)
 def bitwise_xor(a, b):
-    return np.bitwise_xor(a, b)
+    return xp.bitwise_xor(a, b)
 
 
 @kernel(exact=True)
 def bitwise_left_shift(a, b):
-    return np.left_shift(a, b)
+    return xp.left_shift(a, b)
 
 
 @kernel(exact=True)
 def bitwise_right_shift(a, b):
-    return np.right_shift(a, b)
+    return xp.right_shift(a, b)
 
 
 @kernel(exact=True)
 def bitwise_invert(x):
-    return np.invert(x)
+    return xp.invert(x)

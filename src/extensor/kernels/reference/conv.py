@@ -6,9 +6,8 @@ x as (N, groups, C / groups, H, W), weight as (groups, O / groups, C / groups, k
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..dispatch import kernel
+from ..namespace import added, assigned, common_dtype, zeros
 from .matrix import widened
 
 __all__ = ["conv2d", "conv2d_backward", "conv_transpose2d", "conv_transpose2d_backward"]
@@ -38,9 +37,9 @@ def patches(x, out, size, stride, padding, dilation, groups):
     Beyond the images are zeros. The work is that of the pixels seen, whatever the stride and the dilation.
     """
     n, c = x.shape[:2]
-    seen = np.zeros((n, c, *size, *out), x.dtype)
+    seen = zeros((n, c, *size, *out), x.dtype, x)
     for p, q, there, here in meetings(x.shape, out, size, stride, padding, dilation):
-        seen[:, :, p, q][here] = x[there]
+        seen = assigned(seen, (slice(None), slice(None), p, q, *here[1:]), x[there])
     return seen.reshape(n, groups, c // groups * size[0] * size[1], out[0] * out[1])
 
 
@@ -63,9 +62,9 @@ def spread(g, weight, shape, stride, padding, dilation, groups):
     rows = pixels(g, groups) @ matrices(weight, groups)
     rows = rows.reshape(n, groups, oh, ow, c, kh, kw).transpose(5, 6, 0, 1, 4, 2, 3)
     rows = rows.reshape(kh, kw, n, groups * c, oh, ow)
-    out = np.zeros(shape, g.dtype)
+    out = zeros(shape, g.dtype, g)
     for p, q, there, here in meetings(shape, (oh, ow), (kh, kw), stride, padding, dilation):
-        out[there] += rows[p, q][here]
+        out = added(out, there, rows[p, q][here])
     return out
 
 
@@ -78,7 +77,7 @@ def weight_gradient(g, x, shape, stride, padding, dilation, groups):
 def biased(y, bias, dtype):
     """``y`` plus one number for each channel, in the dtype of the result."""
     if bias is not None:
-        y, dtype = y + bias[:, None, None], np.result_type(dtype, bias)
+        y, dtype = y + bias[:, None, None], common_dtype(dtype, bias)
     return y.astype(dtype, copy=False)
 
 

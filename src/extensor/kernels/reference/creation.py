@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..dispatch import kernel
+from ..namespace import copied
 
 __all__ = ["arange", "copy", "empty", "eye", "full", "linspace", "zeros"]
 
@@ -42,4 +43,4 @@ def eye(rows, columns, diagonal, dtype):
 
 @kernel(exact=True)
 def copy(x):
-    return x.copy(order="C")
+    return copied(x)

@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..dispatch import kernel
+from ..namespace import assigned, zeros
 from .indexing import added_at
 
 __all__ = ["embedding", "embedding_backward"]
@@ -22,7 +21,7 @@ def embedding(indices, weight, padding_idx):
 @kernel
 def embedding_backward(g, indices, shape, padding_idx):
     """The row ``padding_idx`` gets nothing; it may be None."""
-    total = added_at(np.zeros(shape, g.dtype), (indices,), g)
+    total = added_at(zeros(shape, g.dtype, g), (indices,), g)
     if padding_idx is not None:
-        total[padding_idx] = 0
+        total = assigned(total, padding_idx, 0)
     return total

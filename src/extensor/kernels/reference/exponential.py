@@ -9,6 +9,7 @@ import numpy as np
 from ..dispatch import formula, kernel
 from ..namespace import xp
 from .arithmetic import guarded, rounded_once
+from .complex_numbers import paired
 from .holomorphic import holomorphic
 
 __all__ = [
@@ -28,22 +29,15 @@ def exp_backward(g, y):
     return g * y
 
 
-def paired(real, imag):
-    """Complex numbers of two parts; ``real + 1j * imag`` would make a nan of an infinity."""
-    made = np.empty(real.shape, np.result_type(real, np.complex64))
-    made.real, made.imag = real, imag
-    return made
-
-
 @kernel
 def expm1(x):
     if x.dtype.kind != "c":
         return xp.expm1(x)
     # what the array API standard asks for at the infinities, where cos and sin have no answer
-    y, lost = np.asarray(np.expm1(x)), ~np.isfinite(x.imag)
-    y = np.where(x.imag == 0, paired(np.expm1(x.real) + 0.0, x.imag), y)
-    y = np.where(
-        lost & (x.real == -np.inf), -1, np.where(lost & (x.real == np.inf), complex(np.inf, np.nan), y)
+    y, lost = xp.asarray(xp.expm1(x)), ~xp.isfinite(x.imag)
+    y = xp.where(x.imag == 0, paired(xp.expm1(x.real) + 0.0, x.imag), y)
+    y = xp.where(
+        lost & (x.real == -np.inf), -1, xp.where(lost & (x.real == np.inf), complex(np.inf, np.nan), y)
     )
     return y.astype(x.dtype)
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..dispatch import kernel
+from ..namespace import xp
 
 __all__ = ["complex_fft", "half_fft", "half_fft_inverse"]
 
 
 @kernel
 def complex_fft(x, lengths, axes, norm, inverse):
-    return (np.fft.ifftn if inverse else np.fft.fftn)(x, lengths, axes, norm)
+    return (xp.fft.ifftn if inverse else xp.fft.fftn)(x, lengths, axes, norm)
 
 
 @kernel
 def half_fft(x, lengths, axes, norm):
-    return np.fft.rfftn(x, lengths, axes, norm)
+    return xp.fft.rfftn(x, lengths, axes, norm)
 
 
 @kernel
@@ -25,5 +24,5 @@ def half_fft_inverse(x, lengths, axes, norm):
         shape = list(x.shape)
         for axis, length in zip(axes, lengths):
             shape[axis] = length
-        return np.zeros(shape, np.empty(0, x.dtype).real.dtype)
-    return np.fft.irfftn(x, lengths, axes, norm)
+        return xp.zeros(shape, xp.empty(0, x.dtype).real.dtype)
+    return xp.fft.irfftn(x, lengths, axes, norm)

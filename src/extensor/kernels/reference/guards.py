@@ -5,24 +5,25 @@ from __future__ import annotations
 import numpy as np
 
 from ..dispatch import kernel
+from ..namespace import xp
 
 __all__ = ["first_nan", "first_outside", "first_unlike"]
 
 
 def _first(marked):
-    return tuple(int(i) for i in np.argwhere(marked)[0]) if marked.any() else None
+    return tuple(int(i) for i in xp.argwhere(marked)[0]) if marked.any() else None
 
 
 @kernel(exact=True)
 def first_outside(x, low, high, allowed):
     """The position of the first element below ``low`` or above ``high`` (None: no bound) that is not ``allowed``; or None."""
-    marked = np.zeros(x.shape, np.bool_)
+    marked = xp.zeros(x.shape, np.bool_)
     if low is not None:
-        marked |= x < low
+        marked = marked | (x < low)
     if high is not None:
-        marked |= x > high
+        marked = marked | (x > high)
     if allowed is not None:
-        marked &= x != allowed
+        marked = marked & (x != allowed)
     return _first(marked)
 
 

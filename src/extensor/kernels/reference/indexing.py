@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..dispatch import kernel
+from ..namespace import added, assigned, copied, wide_dtype, xp, zeros
 
 __all__ = [
     "index", "index_add", "index_backward", "index_last", "index_set",
@@ -25,14 +26,10 @@ def along_axis(shape, indices, axis):
 
 def added_at(start, key, values):
     """``start`` plus ``values`` at ``key``; positions that repeat accumulate."""
-    if not any(isinstance(part, np.ndarray) for part in key):  # slices never repeat
-        total = start.copy(order="C")
-        total[key] += values
-        return total
-    wide = np.float64 if start.dtype == np.float32 else start.dtype
-    total = start.astype(wide)
-    np.add.at(total, key, values.astype(wide))
-    return total.astype(start.dtype, copy=False)
+    if not any(hasattr(part, "dtype") for part in key):  # slices never repeat
+        return added(copied(start), key, values)
+    wide = wide_dtype(start) if start.dtype == np.float32 else start.dtype
+    return added(start.astype(wide), key, values.astype(wide)).astype(start.dtype, copy=False)
 
 
 @kernel(exact=True)
@@ -42,20 +39,18 @@ def index(x, key):
 
 @kernel
 def index_backward(g, shape, key):
-    return added_at(np.zeros(shape, g.dtype), key, g)
+    return added_at(zeros(shape, g.dtype, g), key, g)
 
 
 @kernel(exact=True)
 def index_set(x, key, values):
-    out = x.copy(order="C")
-    out[key] = values
-    return out
+    return assigned(copied(x), key, values)
 
 
 @kernel(exact=True)
 def index_last(shape, key):
     """Which of the selected positions are written last: with repeats only one assignment stays."""
-    where = np.zeros(shape, np.int64)
+    where = xp.zeros(shape, np.int64)
     order = np.arange(where[key].size).reshape(where[key].shape)
     where[key] = order
     return where[key] == order
@@ -68,12 +63,12 @@ def index_add(x, key, values):
 
 @kernel(exact=True)
 def take(x, indices, axis):
-    return np.take(x, indices, axis)
+    return xp.take(x, indices, axis)
 
 
 @kernel
 def take_backward(g, shape, indices, axis):
-    return added_at(np.zeros(shape, g.dtype), (slice(None),) * axis + (indices,), g)
+    return added_at(zeros(shape, g.dtype, g), (slice(None),) * axis + (indices,), g)
 
 
 @kernel(exact=True)
@@ -83,4 +78,4 @@ def take_along_axis(x, indices, axis):
 
 @kernel
 def take_along_axis_backward(g, shape, indices, axis):
-    return added_at(np.zeros(shape, g.dtype), along_axis(shape, indices, axis), g)
+    return added_at(zeros(shape, g.dtype, g), along_axis(shape, indices, axis), g)

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from ..dispatch import kernel
+from ..namespace import common_dtype, wide_dtype, xp
 
 __all__ = [
     "batch_norm", "batch_norm_backward", "group_norm", "group_norm_backward",
@@ -19,12 +20,7 @@ __all__ = [
 
 def wide(*arrays):
     """The arrays in float64; None stays None."""
-    return [None if a is None else a.astype(np.float64, copy=False) for a in arrays]
-
-
-def common_dtype(*arrays):
-    """The dtype of a result computed from ``arrays``, some of which may be None."""
-    return np.result_type(*(a for a in arrays if a is not None))
+    return [None if a is None else a.astype(wide_dtype(a), copy=False) for a in arrays]
 
 
 def row_mean(rows):
@@ -34,16 +30,19 @@ def row_mean(rows):
 
 def tamed(rows, eps):
     """Rows whose squares are neither inf nor 0: times a power of two, which is returned, with ``eps`` to match."""
-    largest = np.abs(rows).max(-1, keepdims=True, initial=0)
-    extreme = (largest > 1e140) | (largest < 1e-140)
-    factor = np.ldexp(1.0, np.where(extreme, -np.frexp(largest)[1], 0).clip(-500, 500))
+    most, limit = (
+        np.finfo(rows.dtype).maxexp * n // 1024 for n in (465, 500)
+    )  # exponents whose squares are safe
+    largest = xp.abs(rows).max(-1, keepdims=True, initial=0)
+    extreme = (largest > 2.0**most) | (largest < 2.0**-most)
+    factor = xp.ldexp(xp.ones_like(largest), xp.where(extreme, -xp.frexp(largest)[1], 0).clip(-limit, limit))
     return rows * factor, eps * factor * factor, factor
 
 
 def of_unit_size(rows, eps):
     """The rows with a mean square of 1, and what they were divided by, inverted."""
     rows, eps, factor = tamed(rows, eps)
-    inverse = 1 / np.sqrt(row_mean(rows * rows) + eps)
+    inverse = 1 / xp.sqrt(row_mean(rows * rows) + eps)
     return rows * inverse, inverse * factor
 
 
@@ -150,12 +149,12 @@ def group_norm_backward(g, x, groups, weight, eps, needs):
 
 def channel_rows(x):
     """``x`` of shape (N, C, ...) as C rows."""
-    return np.moveaxis(x, 1, 0).reshape(x.shape[1], x.shape[0] * math.prod(x.shape[2:]))
+    return xp.moveaxis(x, 1, 0).reshape(x.shape[1], x.shape[0] * math.prod(x.shape[2:]))
 
 
 def from_channel_rows(rows, shape):
     """The inverse of :func:`channel_rows`."""
-    return np.moveaxis(rows.reshape(shape[1], shape[0], *shape[2:]), 0, 1)
+    return xp.moveaxis(rows.reshape(shape[1], shape[0], *shape[2:]), 0, 1)
 
 
 def column(values):
@@ -174,7 +173,7 @@ def batch_norm(x, weight, bias, running_mean, running_var, training, momentum, e
         if var is not None:  # the running variance is the unbiased one
             new_var = ((1 - momentum) * var + momentum * rows.var(1, ddof=1)).astype(running_var.dtype)
     else:
-        unit = (rows - mean[:, None]) / np.sqrt(var[:, None] + eps)
+        unit = (rows - mean[:, None]) / xp.sqrt(var[:, None] + eps)
     y = from_channel_rows(affine(unit, column(w), column(b)), x.shape)
     return y.astype(common_dtype(x, weight, bias), copy=False), new_mean, new_var
 
@@ -192,11 +191,11 @@ def batch_norm_backward(
         unit, inverse = normalised(rows, eps)
         grad_x = normalised_backward(scaled, unit, inverse)
         # mean = sum x / n;  var = sum (x - mean)^2 / (n - 1), unbiased
-        grad_x += momentum / n * g_mean[:, None]
-        grad_x += 2 * momentum / (n - 1) * g_var[:, None] * (unit / inverse)
+        grad_x = grad_x + momentum / n * g_mean[:, None]
+        grad_x = grad_x + 2 * momentum / (n - 1) * g_var[:, None] * (unit / inverse)
     else:
         mean, var = wide(running_mean, running_var)
-        inverse = 1 / np.sqrt(var[:, None] + eps)
+        inverse = 1 / xp.sqrt(var[:, None] + eps)
         unit, grad_x = (rows - mean[:, None]) * inverse, scaled * inverse
     return (
         from_channel_rows(grad_x, x.shape).astype(dtype) if needs[0] else None,

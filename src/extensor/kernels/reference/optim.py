@@ -7,10 +7,13 @@ is never narrower than float32 (the average of a squared gradient would vanish i
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ...dtypes import HALF, bfloat16, float32
 from ..dispatch import kernel
+from ..namespace import namespace_of, wide_dtype, xp
 
 __all__ = [
     "adagrad_step", "adam_step", "clip_grad_norm", "clip_grad_value", "ema_step", "lamb_step", "lion_step",
@@ -30,9 +33,19 @@ def _gradient(param, grad, weight_decay, maximize):
     return grad + weight_decay * param if weight_decay else grad
 
 
+def _number(x):
+    """One element as a Python number; of another library than NumPy it may not be known yet."""
+    return x.item() if namespace_of(x) is np else x
+
+
+def root(number):
+    """The square root of a Python number, or of one that is traced; neither widens what it divides."""
+    return math.sqrt(number) if isinstance(number, float) else namespace_of(number).sqrt(number)
+
+
 def _same(array, like):
     """The result as an array of the dtype of the parameter it replaces (one rounding)."""
-    return np.asarray(array, like.dtype)
+    return xp.asarray(array, dtype=like.dtype)
 
 
 @kernel(exact=True)
@@ -42,7 +55,7 @@ def sgd_step(params, grads, buffers, lr, momentum, dampening, weight_decay, nest
         p = _wide(param)
         g = _gradient(p, grad, weight_decay, maximize)
         if momentum:
-            buffer = np.asarray(g if buffer is None else momentum * buffer + (1 - dampening) * g)
+            buffer = xp.asarray(g if buffer is None else momentum * buffer + (1 - dampening) * g)
             g = g + momentum * buffer if nesterov else buffer
         new_params.append(_same(p - lr * g, param))
         new_buffers.append(buffer)
@@ -65,12 +78,12 @@ def adam_step(
         square = beta2 * exp_avg_sqs[i] + (1 - beta2) * (g * g)
         largest = square
         if new_maxima is not None:
-            largest = np.maximum(max_exp_avg_sqs[i], square)
-            new_maxima.append(np.asarray(largest))
-        spread = np.sqrt(largest) / np.sqrt(1 - beta2**step).item() + eps
+            largest = xp.maximum(max_exp_avg_sqs[i], square)
+            new_maxima.append(xp.asarray(largest))
+        spread = xp.sqrt(largest) / root(1 - beta2**step) + eps
         new_params.append(_same(p - lr / (1 - beta1**step) * avg / spread, param))
-        new_avgs.append(np.asarray(avg))
-        new_sqs.append(np.asarray(square))
+        new_avgs.append(xp.asarray(avg))
+        new_sqs.append(xp.asarray(square))
     return new_params, new_avgs, new_sqs, new_maxima
 
 
@@ -88,14 +101,14 @@ def rmsprop_step(
         variance = square
         if new_avgs is not None:
             avg = grad_avgs[i] + (1 - alpha) * (g - grad_avgs[i])
-            new_avgs.append(np.asarray(avg))
+            new_avgs.append(xp.asarray(avg))
             variance = square - avg * avg
-        step = g / (np.sqrt(variance) + eps)
+        step = g / (xp.sqrt(variance) + eps)
         if new_buffers is not None:
             step = momentum * buffers[i] + step
-            new_buffers.append(np.asarray(step))
+            new_buffers.append(xp.asarray(step))
         new_params.append(_same(p - lr * step, param))
-        new_squares.append(np.asarray(square))
+        new_squares.append(xp.asarray(square))
     return new_params, new_squares, new_avgs, new_buffers
 
 
@@ -106,8 +119,8 @@ def adagrad_step(params, grads, sums, steps, lr, lr_decay, eps, weight_decay, ma
         p = _wide(param)
         g = _gradient(p, grad, weight_decay, maximize)
         total = total + g * g
-        new_params.append(_same(p - lr / (1 + (step - 1) * lr_decay) * g / (np.sqrt(total) + eps), param))
-        new_sums.append(np.asarray(total))
+        new_params.append(_same(p - lr / (1 + (step - 1) * lr_decay) * g / (xp.sqrt(total) + eps), param))
+        new_sums.append(xp.asarray(total))
     return new_params, new_sums
 
 
@@ -117,15 +130,23 @@ def lion_step(params, grads, exp_avgs, lr, beta1, beta2, weight_decay, maximize)
     for param, grad, avg in zip(params, grads, exp_avgs):
         p = _wide(param)
         g = _gradient(p, grad, 0.0, maximize)
-        direction = np.sign(beta1 * avg + (1 - beta1) * g)
+        direction = xp.sign(beta1 * avg + (1 - beta1) * g)
         new_params.append(_same(p - lr * (direction + weight_decay * p), param))
-        new_avgs.append(np.asarray(beta2 * avg + (1 - beta2) * g))
+        new_avgs.append(xp.asarray(beta2 * avg + (1 - beta2) * g))
     return new_params, new_avgs
 
 
 def _norm(array):
     """The Euclidean norm, added up in float64."""
-    return float(np.sqrt(np.sum(np.square(array, dtype=np.float64))))
+    return root(_number(xp.square(array.astype(wide_dtype(array))).sum()))
+
+
+def _ratio(length, stride):
+    """1 where either is 0."""
+    if isinstance(length, float):
+        return length / stride if length and stride else 1.0
+    sound = (length != 0) & (stride != 0)
+    return xp.where(sound, length / xp.where(sound, stride, 1.0), 1.0)
 
 
 @kernel(exact=True)
@@ -136,19 +157,19 @@ def lamb_step(params, grads, exp_avgs, exp_avg_sqs, steps, lr, beta1, beta2, eps
         g = _gradient(p, grad, 0.0, maximize)
         avg = beta1 * avg + (1 - beta1) * g
         square = beta2 * square + (1 - beta2) * (g * g)
-        direction = avg / (1 - beta1**step) / (np.sqrt(square / (1 - beta2**step)) + eps) + weight_decay * p
+        direction = avg / (1 - beta1**step) / (xp.sqrt(square / (1 - beta2**step)) + eps) + weight_decay * p
         length, stride = _norm(p), _norm(direction)
-        trust = length / stride if length and stride else 1.0
+        trust = _ratio(length, stride)
         new_params.append(_same(p - lr * trust * direction, param))
-        new_avgs.append(np.asarray(avg))
-        new_sqs.append(np.asarray(square))
+        new_avgs.append(xp.asarray(avg))
+        new_sqs.append(xp.asarray(square))
     return new_params, new_avgs, new_sqs
 
 
 @kernel(exact=True)
 def ema_step(averages, values, decay):
     return [
-        np.asarray(decay * average + (1 - decay) * _wide(value)).astype(average.dtype)
+        xp.asarray(decay * average + (1 - decay) * _wide(value)).astype(average.dtype)
         for average, value in zip(averages, values)
     ]
 
@@ -156,19 +177,20 @@ def ema_step(averages, values, decay):
 def _total_norm(grads, order):
     """The norm of all gradients as one vector, in float64."""
     if order == np.inf:
-        return max((float(np.max(np.abs(_wide(g)))) for g in grads if g.size), default=0.0, key=_nan_last)
-    powers = [np.sum(np.abs(_wide(g).astype(np.float64, copy=False)) ** order) for g in grads]
-    return float(sum(powers)) ** (1 / order)
-
-
-def _nan_last(value):
-    return (value != value, value)
+        tops = [xp.max(xp.abs(_wide(g))) for g in grads if g.size]
+        return _number(xp.stack(tops).max()) if tops else 0.0
+    powers = [xp.sum(xp.abs(_wide(g).astype(wide_dtype(g), copy=False)) ** order) for g in grads]
+    return _number(sum(powers, np.zeros(()))) ** (1 / order)
 
 
 @kernel(exact=True)
 def clip_grad_norm(grads, max_norm, order):
     total = _total_norm(grads, order)
     scale = max_norm / (total + 1e-6)
+    if not isinstance(scale, float):  # of another library, where it may not be known yet
+        return [
+            _same(_wide(g) * xp.where(scale >= 1, 1.0, scale).astype(_wide(g).dtype), g) for g in grads
+        ], total
     if scale >= 1:
         return list(grads), total
     return [_same(_wide(g) * scale, g) for g in grads], total
@@ -176,14 +198,15 @@ def clip_grad_norm(grads, max_norm, order):
 
 @kernel(exact=True)
 def clip_grad_value(grads, limit):
-    return [_same(np.clip(_wide(g), -limit, limit), g) for g in grads]
+    return [_same(xp.clip(_wide(g), -limit, limit), g) for g in grads]
 
 
 @kernel(exact=True)
 def unscale_gradients(grads, scale):
     """Each gradient / scale, half precision in float32; and whether every element is finite."""
-    unscaled = [_wide(g) / _wide(g).dtype.type(scale) for g in grads]
-    return [np.asarray(g) for g in unscaled], all(bool(np.isfinite(g).all()) for g in unscaled)
+    unscaled = [xp.asarray(_wide(g) / _wide(g).dtype.type(scale)) for g in grads]
+    finite = [xp.isfinite(g).all() for g in unscaled]
+    return unscaled, _number(xp.stack(finite).all()) if finite else True
 
 
 @kernel(exact=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..dispatch import kernel
-from .optim import _gradient, _same, _wide
+from ..namespace import namespace_of, wide_dtype, xp
+from .optim import _gradient, _number, _same, _wide, root
 
 __all__ = ["adadelta_step", "adafactor_step", "muon_step", "nadam_step", "radam_step"]
 
@@ -36,11 +37,11 @@ def nadam_step(
         after = beta1 * (1 - 0.5 * 0.96 ** ((step + 1) * momentum_decay))
         product = product * momentum
         avg, square = _averages(p, g, avg, square, beta1, beta2)
-        spread = np.sqrt(square / (1 - beta2**step)) + eps
+        spread = xp.sqrt(square / (1 - beta2**step)) + eps
         ahead = (1 - momentum) / (1 - product) * g + after / (1 - product * after) * avg
         new_params.append(_same(p - lr * ahead / spread, param))
-        new_avgs.append(np.asarray(avg))
-        new_sqs.append(np.asarray(square))
+        new_avgs.append(xp.asarray(avg))
+        new_sqs.append(xp.asarray(square))
         new_products.append(product)
     return new_params, new_avgs, new_sqs, new_products
 
@@ -57,12 +58,14 @@ def radam_step(
         correction = 1 - beta2**step
         length = longest - 2 * step * beta2**step / correction
         move = avg / (1 - beta1**step)
-        if length > 5:  # enough squares for their mean to mean something
+        enough = length > 5  # squares for their mean to mean something
+        if not isinstance(enough, bool) or enough:
             share = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
-            move = move * (np.sqrt(share * correction).item() / (np.sqrt(square) + eps))
+            rectified = move * (root(share * correction) / (xp.sqrt(square) + eps))
+            move = rectified if isinstance(enough, bool) else xp.where(enough, rectified, move)
         new_params.append(_same(p - lr * move, param))
-        new_avgs.append(np.asarray(avg))
-        new_sqs.append(np.asarray(square))
+        new_avgs.append(xp.asarray(avg))
+        new_sqs.append(xp.asarray(square))
     return new_params, new_avgs, new_sqs
 
 
@@ -73,20 +76,25 @@ def adadelta_step(params, grads, square_avgs, acc_deltas, lr, rho, eps, weight_d
         p = _wide(param)
         g = _gradient(p, grad, weight_decay, maximize)
         square = rho * square + (1 - rho) * (g * g)
-        move = np.sqrt(moved + eps) / np.sqrt(square + eps) * g
+        move = xp.sqrt(moved + eps) / xp.sqrt(square + eps) * g
         new_params.append(_same(p - lr * move, param))
-        new_squares.append(np.asarray(square))
-        new_deltas.append(np.asarray(rho * moved + (1 - rho) * (move * move)))
+        new_squares.append(xp.asarray(square))
+        new_deltas.append(xp.asarray(rho * moved + (1 - rho) * (move * move)))
     return new_params, new_squares, new_deltas
 
 
 def _mean(x, axis):
     """The mean along an axis, which stays; 0 of nothing."""
-    return (np.sum(x, axis=axis, keepdims=True, dtype=np.float64) / max(x.shape[axis], 1)).astype(x.dtype)
+    return (x.sum(axis, keepdims=True, dtype=wide_dtype(x)) / max(x.shape[axis], 1)).astype(x.dtype)
 
 
 def _root_mean_square(x):
-    return np.sqrt(np.sum(np.square(x, dtype=np.float64)) / max(x.size, 1)).item()
+    return root(_number(xp.square(x.astype(wide_dtype(x))).sum()) / max(x.size, 1))
+
+
+def _larger(a, b):
+    """The larger of two numbers, which may be traced."""
+    return max(a, b) if isinstance(a, float) and isinstance(b, float) else namespace_of(a, b).maximum(a, b)
 
 
 @kernel(exact=True)
@@ -99,19 +107,19 @@ def adafactor_step(
     for param, grad, row, column, variance, step in zip(params, grads, rows, columns, variances, steps):
         p = _wide(param)
         g = _gradient(p, grad, 0.0, maximize)
-        share = float(step) ** beta2_decay
+        share = (1.0 * step) ** beta2_decay
         tiny = np.finfo(p.dtype).eps.item() if eps1 is None else eps1
-        length = max(eps2, _root_mean_square(p)) * min(lr, 1 / step**0.5)
+        length = _larger(eps2, _root_mean_square(p)) * -_larger(-lr, -1 / root(1.0 * step))
         p = p * (1 - lr * weight_decay) if weight_decay else p
         if variance is None:
             row = row + share * (_mean(g * g, -1) - row)
             column = column + share * (_mean(g * g, -2) - column)
-            spread = row * column / np.maximum(_mean(row, -2), tiny)
+            spread = row * column / xp.maximum(_mean(row, -2), tiny)
         else:
-            variance = np.asarray(variance + share * (g * g - variance))
+            variance = xp.asarray(variance + share * (g * g - variance))
             spread = variance
-        move = g / np.sqrt(np.maximum(spread, tiny * tiny))
-        move = move * (length / max(1.0, _root_mean_square(move) / d))
+        move = g / xp.sqrt(xp.maximum(spread, tiny * tiny))
+        move = move * (length / _larger(1.0, _root_mean_square(move) / d))
         new_params.append(_same(p - move, param))
         new_rows.append(row)
         new_columns.append(column)
@@ -124,7 +132,7 @@ def _orthogonal(x, coefficients, steps, eps):
     a, b, c = coefficients
     tall = x.shape[0] > x.shape[1]
     y = x.T if tall else x
-    y = y / max(np.sqrt(np.sum(np.square(y, dtype=np.float64))).item(), eps)
+    y = y / _larger(root(_number(xp.square(y.astype(wide_dtype(y))).sum())), eps)
     for _ in range(steps):
         gram = y @ y.T
         y = a * y + (b * gram + c * (gram @ gram)) @ y
@@ -156,5 +164,5 @@ def muon_step(
         scale = 0.2 * max(rows, columns) ** 0.5 if match_adamw else max(1.0, rows / columns) ** 0.5
         move = lr * scale * _orthogonal(direction, coefficients, steps, eps)
         new_params.append(_same(p * (1 - lr * weight_decay) - move, param))
-        new_buffers.append(np.asarray(buffer))
+        new_buffers.append(xp.asarray(buffer))
     return new_params, new_buffers

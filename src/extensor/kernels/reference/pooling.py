@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..dispatch import kernel
+from ..namespace import added, assigned, namespace_of, wide_dtype, xp, zeros
 
 __all__ = [
     "adaptive_avg_pool2d", "adaptive_avg_pool2d_backward", "avg_pool2d", "avg_pool2d_backward",
@@ -25,25 +26,35 @@ def extended(x, window, stride, padding, size, fill):
         (p, max(0, (m - 1) * s + k - n - p))
         for n, k, s, p, m in zip(x.shape[2:], window, stride, padding, size)
     ]
-    return np.pad(x, ((0, 0), (0, 0), *margins), constant_values=fill)
+    return xp.pad(x, ((0, 0), (0, 0), *margins), constant_values=fill)
 
 
 def windows(x, window, stride, padding, size, fill):
     """A view of every window: (N, C, oh, ow, kh, kw)."""
     x = extended(x, window, stride, padding, size, fill)
+    if namespace_of(x) is not np:
+        return gathered(x, window, stride, size)
     views = np.lib.stride_tricks.sliding_window_view(x, window, axis=(2, 3))
     return views[:, :, :: stride[0], :: stride[1]][:, :, : size[0], : size[1]]
+
+
+def gathered(x, window, stride, size):
+    """The windows of an array without views."""
+    rows, columns = (xp.arange(m)[:, None] * s + xp.arange(k) for m, s, k in zip(size, stride, window))
+    return x[:, :, rows[:, None, :, None], columns[None, :, None, :]]
 
 
 def fold(pieces, shape, window, stride, padding, size):
     """The adjoint of :func:`windows`: ``pieces(i, j)`` is added to what element (i, j) of each window sees."""
     height, width = ((m - 1) * s + k for m, s, k in zip(size, stride, window))
     height, width = (max(m, n + p) for m, n, p in zip((height, width), shape[2:], padding))
-    out = np.zeros((*shape[:2], height, width))
+    first = pieces(0, 0)
+    out = zeros((*shape[:2], height, width), wide_dtype(first), first)
     for i in range(window[0]):
         for j in range(window[1]):
             bottom, right = (a + (m - 1) * s + 1 for a, m, s in zip((i, j), size, stride))
-            out[:, :, i : bottom : stride[0], j : right : stride[1]] += pieces(i, j)
+            there = (slice(None), slice(None), slice(i, bottom, stride[0]), slice(j, right, stride[1]))
+            out = added(out, there, pieces(i, j))
     return out[:, :, padding[0] : padding[0] + shape[2], padding[1] : padding[1] + shape[3]]
 
 
@@ -51,10 +62,10 @@ def first_maximum(x, window, stride, padding, size):
     """Which element of each window is its maximum: the first of a tie, the first nan, and never the padding."""
     flat = window[0] * window[1]
     seen = windows(x, window, stride, padding, size, -np.inf).reshape(*x.shape[:2], *size, flat)
-    inside = windows(np.ones((1, 1, *x.shape[2:]), bool), window, stride, padding, size, False)
+    inside = windows(xp.ones((1, 1, *x.shape[2:]), bool), window, stride, padding, size, False)
     inside = inside.reshape(*size, flat)
     top = seen.max(-1, keepdims=True)
-    return np.argmax(((seen == top) | np.isnan(seen)) & inside, -1)
+    return xp.argmax(((seen == top) | xp.isnan(seen)) & inside, -1)
 
 
 @kernel
@@ -74,10 +85,10 @@ def max_pool2d_indices(x, window, stride, padding, size):
 @kernel
 def max_pool2d_backward(g, x, window, stride, padding, size):
     place = first_maximum(x, window, stride, padding, size)
-    holds_nan = np.isnan(max_pool2d.reference(x, window, stride, padding, size))
+    holds_nan = xp.isnan(max_pool2d.reference(x, window, stride, padding, size))
 
     def piece(i, j):
-        return np.where(holds_nan, np.nan, np.where(place == i * window[1] + j, g, 0.0))
+        return xp.where(holds_nan, np.nan, xp.where(place == i * window[1] + j, g, 0.0))
 
     return fold(piece, x.shape, window, stride, padding, size).astype(g.dtype)
 
@@ -96,13 +107,15 @@ def divisors(
 
 @kernel
 def avg_pool2d(x, window, stride, padding, size, count_include_pad):
-    total = windows(x, window, stride, padding, size, 0).sum((4, 5), dtype=np.float64)
-    return (total / divisors(x.shape, window, stride, padding, size, count_include_pad)).astype(x.dtype)
+    total = windows(x, window, stride, padding, size, 0).sum((4, 5), dtype=wide_dtype(x))
+    counts = divisors(x.shape, window, stride, padding, size, count_include_pad).astype(total.dtype)
+    return (total / counts).astype(x.dtype)
 
 
 @kernel
 def avg_pool2d_backward(g, shape, window, stride, padding, size, count_include_pad):
-    share = g / divisors(shape, window, stride, padding, size, count_include_pad)
+    counts = divisors(shape, window, stride, padding, size, count_include_pad)
+    share = g / counts.astype(wide_dtype(g))
     return fold(lambda i, j: share, shape, window, stride, padding, size).astype(g.dtype)
 
 
@@ -114,19 +127,21 @@ def cells(length: int, count: int) -> list[tuple[int, int]]:
 @kernel
 def adaptive_avg_pool2d(x, size):
     rows, columns = cells(x.shape[2], size[0]), cells(x.shape[3], size[1])
-    y = np.empty((*x.shape[:2], *size), x.dtype)
+    y = zeros((*x.shape[:2], *size), x.dtype, x)
     for i, (top, bottom) in enumerate(rows):
         for j, (left, right) in enumerate(columns):
-            y[:, :, i, j] = x[:, :, top:bottom, left:right].mean((2, 3), dtype=np.float64)
+            mean = x[:, :, top:bottom, left:right].mean((2, 3), dtype=wide_dtype(x))
+            y = assigned(y, (slice(None), slice(None), i, j), mean)
     return y
 
 
 @kernel
 def adaptive_avg_pool2d_backward(g, shape):
     rows, columns = cells(shape[2], g.shape[2]), cells(shape[3], g.shape[3])
-    grad = np.zeros(shape)
+    grad = zeros(shape, wide_dtype(g), g)
     for i, (top, bottom) in enumerate(rows):
         for j, (left, right) in enumerate(columns):
             count = (bottom - top) * (right - left)
-            grad[:, :, top:bottom, left:right] += g[:, :, i, j, None, None] / np.float64(count)
+            there = (slice(None), slice(None), slice(top, bottom), slice(left, right))
+            grad = added(grad, there, g[:, :, i, j, None, None].astype(grad.dtype) / count)
     return grad.astype(g.dtype)

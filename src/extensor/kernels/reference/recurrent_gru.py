@@ -6,15 +6,15 @@ gates of all steps come from two matrix products.
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..dispatch import kernel
+from ..namespace import common_dtype, xp
 from .activation import logistic
-from .normalization import common_dtype, wide
+from .normalization import wide
 from .recurrent_steps import (
     as_sequence,
     as_state,
     finished,
+    in_order,
     plus,
     shapes_of,
     states_before,
@@ -27,36 +27,37 @@ __all__ = ["gru_cell", "gru_cell_backward", "gru_sequence", "gru_sequence_backwa
 
 def gru_gates(a, u):
     """reset, update and new gate."""
-    (a_r, a_z, a_n), (u_r, u_z, u_n) = np.split(a, 3, -1), np.split(u, 3, -1)
+    (a_r, a_z, a_n), (u_r, u_z, u_n) = xp.split(a, 3, -1), xp.split(u, 3, -1)
     r = logistic(a_r + u_r)
-    return r, logistic(a_z + u_z), np.tanh(a_n + r * u_n)
+    return r, logistic(a_z + u_z), xp.tanh(a_n + r * u_n)
 
 
 def gru_steps(x, h, w_ih, w_hh, b_ih, b_hh, reverse):
     x, h, w_ih, w_hh, b_ih, b_hh = wide(x, h, w_ih, w_hh, b_ih, b_hh)
     a = plus(x @ w_ih.T, b_ih)
-    hidden = np.empty((*x.shape[:2], h.shape[-1]))
+    hidden = {}
     for t in steps(len(x), reverse):
         _, z, n = gru_gates(a[t], plus(h @ w_hh.T, b_hh))
         h = hidden[t] = (1 - z) * n + z * h
-    return hidden
+    return in_order(hidden, h)
 
 
 def gru_steps_backward(g, x, before, w_ih, w_hh, b_ih, b_hh, reverse):
     g, x, before, w_ih, w_hh, b_ih, b_hh = wide(g, x, before, w_ih, w_hh, b_ih, b_hh)
     u = plus(before @ w_hh.T, b_hh)
     r, z, n = gru_gates(plus(x @ w_ih.T, b_ih), u)
-    u_n = np.split(u, 3, -1)[2]
-    grad_a, grad_u = np.empty_like(u), np.empty_like(u)
-    (a_r, a_z, a_n), (u_r, u_z, u_n_grad) = np.split(grad_a, 3, -1), np.split(grad_u, 3, -1)  # views
-    carried = np.zeros_like(z[0])
+    u_n = xp.split(u, 3, -1)[2]
+    of_a, of_u = {}, {}
+    carried = xp.zeros_like(before[0])
     for t in steps(len(x), not reverse):
         d_h = g[t] + carried
-        a_n[t] = d_h * (1 - z[t]) * (1 - n[t] ** 2)
-        a_r[t] = u_r[t] = a_n[t] * u_n[t] * r[t] * (1 - r[t])
-        a_z[t] = u_z[t] = d_h * (before[t] - n[t]) * z[t] * (1 - z[t])
-        u_n_grad[t] = a_n[t] * r[t]
-        carried = d_h * z[t] + grad_u[t] @ w_hh
+        a_n = d_h * (1 - z[t]) * (1 - n[t] ** 2)
+        a_r = a_n * u_n[t] * r[t] * (1 - r[t])
+        a_z = d_h * (before[t] - n[t]) * z[t] * (1 - z[t])
+        of_a[t] = xp.concatenate([a_r, a_z, a_n], -1)
+        of_u[t] = xp.concatenate([a_r, a_z, a_n * r[t]], -1)
+        carried = d_h * z[t] + of_u[t] @ w_hh
+    grad_a, grad_u = in_order(of_a, u[0]), in_order(of_u, u[0])
     return (
         grad_a @ w_ih, carried, weight_gradient(grad_a, x), weight_gradient(grad_u, before),
         grad_a.sum((0, 1)), grad_u.sum((0, 1)),

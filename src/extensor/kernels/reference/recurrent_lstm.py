@@ -6,15 +6,15 @@ that its backward need not compute them again. Where w_ih is None, x is what x w
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..dispatch import kernel
+from ..namespace import common_dtype, xp
 from .activation import logistic
-from .normalization import common_dtype, wide
+from .normalization import wide
 from .recurrent_steps import (
     as_sequence,
     as_state,
     finished,
+    in_order,
     plus,
     shapes_of,
     states_before,
@@ -29,45 +29,40 @@ def lstm_steps(x, h, c, w_ih, w_hh, b_ih, b_hh, reverse):
     """The hidden states, the cell states and the gates of all steps."""
     x, h, c, w_ih, w_hh, b_ih, b_hh = wide(x, h, c, w_ih, w_hh, b_ih, b_hh)
     a = plus(plus(x if w_ih is None else x @ w_ih.T, b_ih), b_hh)
-    hidden, cells, gates = (
-        np.empty((*x.shape[:2], h.shape[-1])),
-        np.empty((*x.shape[:2], h.shape[-1])),
-        np.empty_like(a),
-    )
+    hidden, cells, gates = {}, {}, {}
     for t in steps(len(x), reverse):
-        i, f, g, o = np.split(a[t] + h @ w_hh.T, 4, -1)
-        i, f, g, o = logistic(i), logistic(f), np.tanh(g), logistic(o)
-        gates[t] = np.concatenate([i, f, g, o], -1)
+        i, f, g, o = xp.split(a[t] + h @ w_hh.T, 4, -1)
+        i, f, g, o = logistic(i), logistic(f), xp.tanh(g), logistic(o)
+        gates[t] = xp.concatenate([i, f, g, o], -1)
         c = cells[t] = f * c + i * g
-        h = hidden[t] = o * np.tanh(c)
-    return hidden, cells, gates
+        h = hidden[t] = o * xp.tanh(c)
+    return in_order(hidden, h), in_order(cells, c), in_order(gates, xp.concatenate([h] * 4, -1))
 
 
 def lstm_steps_backward(g_hidden, g_cells, g_gates, x, h, c, w_ih, w_hh, hidden, cells, gates, reverse):
     g_hidden, g_cells, g_gates, x, h, c, w_ih, w_hh, hidden, cells, gates = wide(
         g_hidden, g_cells, g_gates, x, h, c, w_ih, w_hh, hidden, cells, gates
     )
-    i, f, g, o = np.split(gates, 4, -1)
+    i, f, g, o = xp.split(gates, 4, -1)
     before, cells_before, squashed = (
         states_before(hidden, h, reverse),
         states_before(cells, c, reverse),
-        np.tanh(cells),
+        xp.tanh(cells),
     )
-    grad_a = np.zeros_like(gates) if g_gates is None else g_gates.copy()
-    d_i, d_f, d_g, d_o = np.split(grad_a, 4, -1)  # views
-    carried_h, carried_c = np.zeros_like(h), np.zeros_like(c)
+    g_gates = xp.zeros_like(gates) if g_gates is None else g_gates
+    of_a = {}
+    carried_h, carried_c = xp.zeros_like(h), xp.zeros_like(c)
     for t in steps(len(x), not reverse):
         d_h = g_hidden[t] + carried_h
-        d_o[t] += d_h * squashed[t]
         d_c = plus(carried_c + d_h * o[t] * (1 - squashed[t] ** 2), None if g_cells is None else g_cells[t])
-        d_i[t] += d_c * g[t]
-        d_f[t] += d_c * cells_before[t]
-        d_g[t] += d_c * i[t]
-        d_i[t] *= i[t] * (1 - i[t])
-        d_f[t] *= f[t] * (1 - f[t])
-        d_g[t] *= 1 - g[t] ** 2
-        d_o[t] *= o[t] * (1 - o[t])
-        carried_h, carried_c = grad_a[t] @ w_hh, d_c * f[t]
+        d_i, d_f, d_g, d_o = xp.split(g_gates[t], 4, -1)
+        d_i = (d_i + d_c * g[t]) * (i[t] * (1 - i[t]))
+        d_f = (d_f + d_c * cells_before[t]) * (f[t] * (1 - f[t]))
+        d_g = (d_g + d_c * i[t]) * (1 - g[t] ** 2)
+        d_o = (d_o + d_h * squashed[t]) * (o[t] * (1 - o[t]))
+        of_a[t] = xp.concatenate([d_i, d_f, d_g, d_o], -1)
+        carried_h, carried_c = of_a[t] @ w_hh, d_c * f[t]
+    grad_a = in_order(of_a, xp.concatenate([h] * 4, -1))
     bias = grad_a.sum((0, 1))
     of_x = (grad_a, None) if w_ih is None else (grad_a @ w_ih, weight_gradient(grad_a, x))
     return of_x[0], carried_h, carried_c, of_x[1], weight_gradient(grad_a, before), bias, bias

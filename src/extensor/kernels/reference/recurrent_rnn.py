@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..dispatch import kernel
-from .normalization import common_dtype, wide
+from ..namespace import common_dtype, xp
+from .normalization import wide
 from .recurrent_steps import (
     as_sequence,
     as_state,
     finished,
+    in_order,
     plus,
     shapes_of,
     states_before,
@@ -23,20 +25,21 @@ __all__ = ["rnn_cell", "rnn_cell_backward", "rnn_sequence", "rnn_sequence_backwa
 def rnn_steps(x, h, w_ih, w_hh, b_ih, b_hh, nonlinearity, reverse):
     x, h, w_ih, w_hh, b_ih, b_hh = wide(x, h, w_ih, w_hh, b_ih, b_hh)
     a = plus(plus(x @ w_ih.T, b_ih), b_hh)
-    hidden = np.empty((*x.shape[:2], h.shape[-1]))
+    hidden = {}
     for t in steps(len(x), reverse):
         inner = a[t] + h @ w_hh.T
-        h = hidden[t] = np.tanh(inner) if nonlinearity == "tanh" else np.maximum(inner, 0)
-    return hidden
+        h = hidden[t] = xp.tanh(inner) if nonlinearity == "tanh" else xp.maximum(inner, 0)
+    return in_order(hidden, h)
 
 
 def rnn_steps_backward(g, x, h, w_ih, w_hh, hidden, nonlinearity, reverse):
     g, x, h, w_ih, w_hh, hidden = wide(g, x, h, w_ih, w_hh, hidden)
-    slope = 1 - hidden * hidden if nonlinearity == "tanh" else np.where(np.isnan(hidden), np.nan, hidden > 0)
-    grad_a, carried = np.empty_like(hidden), np.zeros_like(h)
+    slope = 1 - hidden * hidden if nonlinearity == "tanh" else xp.where(xp.isnan(hidden), np.nan, hidden > 0)
+    of_a, carried = {}, xp.zeros_like(h)
     for t in steps(len(x), not reverse):
-        grad_a[t] = (g[t] + carried) * slope[t]
-        carried = grad_a[t] @ w_hh
+        of_a[t] = (g[t] + carried) * slope[t]
+        carried = of_a[t] @ w_hh
+    grad_a = in_order(of_a, h)
     bias = grad_a.sum((0, 1))
     before = states_before(hidden, h, reverse)
     return grad_a @ w_ih, carried, weight_gradient(grad_a, x), weight_gradient(grad_a, before), bias, bias

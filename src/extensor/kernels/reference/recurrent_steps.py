@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
+from ..namespace import xp
 
 __all__ = [
-    "as_sequence", "as_state", "finished", "plus", "shapes_of", "states_before", "steps", "weight_gradient",
+    "as_sequence", "as_state", "finished", "in_order", "plus", "shapes_of", "states_before", "steps", "weight_gradient",
 ]  # fmt: skip
 
 
@@ -25,9 +25,16 @@ def steps(length, reverse):
     return range(length - 1, -1, -1) if reverse else range(length)
 
 
+def in_order(found, like):
+    """What was found at each step, in the order of time, as one array; ``like`` has the shape of each."""
+    if not found:
+        return xp.zeros_like(like)[None][:0]
+    return xp.stack([found[t] for t in range(len(found))])
+
+
 def states_before(states, first, reverse):
     """The state each step started from: ``first``, then those after the other steps."""
-    return np.concatenate([states[1:], first[None]] if reverse else [first[None], states[:-1]])
+    return xp.concatenate([states[1:], first[None]] if reverse else [first[None], states[:-1]])
 
 
 def as_sequence(*arrays):
@@ -41,7 +48,7 @@ def as_state(h):
 
 def weight_gradient(grad, x):
     """sum over steps and batch of grad x^T."""
-    return np.einsum("tni,tnj->ij", grad, x, optimize=True)
+    return xp.einsum("tni,tnj->ij", grad, x, optimize=True)
 
 
 def finished(grads, needs, shapes, dtype):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..dispatch import kernel
+from ..namespace import added, assigned, copied, wide_dtype, xp
 
 __all__ = ["gather", "masked_fill", "scatter", "scatter_add"]
 
@@ -23,19 +24,15 @@ def gather(x, index, axis):
 
 @kernel(exact=True)
 def scatter(x, index, source, axis):
-    made = x.copy()
-    made[key(index, axis)] = source
-    return made
+    return assigned(copied(x), key(index, axis), source)
 
 
 @kernel
 def scatter_add(x, index, source, axis):
-    wide = np.float64 if x.dtype == np.float32 else x.dtype
-    made = x.astype(wide)
-    np.add.at(made, key(index, axis), source.astype(wide, copy=False))
-    return made.astype(x.dtype)
+    wide = wide_dtype(x) if x.dtype == np.float32 else x.dtype
+    return added(x.astype(wide), key(index, axis), source.astype(wide, copy=False)).astype(x.dtype)
 
 
 @kernel(exact=True)
 def masked_fill(x, mask, value):
-    return np.where(mask, np.asarray(value).astype(x.dtype), x)
+    return xp.where(mask, xp.asarray(value).astype(x.dtype), x)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..dispatch import kernel
+from ..namespace import xp
 
 __all__ = ["flip", "permute", "reshape", "roll", "swapaxes"]
 
@@ -26,10 +25,10 @@ def swapaxes(x, axis1, axis2):
 
 @kernel(exact=True)
 def flip(x, axes):
-    return np.flip(x, axes)
+    return xp.flip(x, axes)
 
 
 @kernel(exact=True)
 def roll(x, shifts, axes):
     """One shift per axis."""
-    return np.roll(x, shifts, axes) if axes else x
+    return xp.roll(x, shifts, axes) if axes else x

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..dispatch import formula, kernel
-from ..namespace import constant, primitive, xp
+from ..namespace import as_whole, assigned, constant, primitive, xp, zeros
+from .indexing import along_axis
 
 __all__ = [
     "sort", "sort_backward", "argsort", "top_k", "top_k_backward", "argmax", "argmin", "any", "all", "count_nonzero",
@@ -21,9 +20,7 @@ def largest(x, k, axis):
 @primitive
 def placed(g, order, shape, axis):
     """The gradient of taking elements in ``order``: each goes back to where its element came from."""
-    grad = np.zeros(shape, g.dtype)
-    np.put_along_axis(grad, order, g, axis)
-    return grad
+    return assigned(zeros(shape, g.dtype, g), along_axis(shape, order, axis), g)
 
 
 @kernel
@@ -77,4 +74,4 @@ def all(x, axes, keepdims):
 
 @kernel
 def count_nonzero(x, axes, keepdims):
-    return np.asarray(xp.count_nonzero(x, axes, keepdims=keepdims))
+    return as_whole(xp.count_nonzero(x, axes, keepdims=keepdims))

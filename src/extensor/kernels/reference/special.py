@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ..dispatch import kernel
+from ..namespace import common_dtype, namespace_of, xp
 from . import error_function
 
 __all__ = [
@@ -19,8 +20,8 @@ def in_float64(function):
     """Computed in float64, rounded once; integers count as float64."""
 
     def wrapped(x, *attributes):
-        dtype = np.result_type(x, np.float16)
-        return np.asarray(function(x.astype(np.float64), *attributes)).astype(dtype)
+        dtype = common_dtype(x, np.float16)
+        return xp.asarray(function(x.astype(np.float64), *attributes)).astype(dtype)
 
     wrapped.__name__ = function.__name__
     return wrapped
@@ -28,72 +29,72 @@ def in_float64(function):
 
 @kernel
 def asinh(x):
-    return np.arcsinh(x)
+    return xp.arcsinh(x)
 
 
 @kernel
 def acosh(x):
-    return np.arccosh(x)
+    return xp.arccosh(x)
 
 
 @kernel
 def atanh(x):
-    return np.arctanh(x)
+    return xp.arctanh(x)
 
 
 @kernel
 def atan2(a, b):
-    return np.arctan2(a, b)
+    return xp.arctan2(a, b)
 
 
 @kernel
 def hypot(a, b):
-    return np.hypot(a, b)
+    return xp.hypot(a, b)
 
 
 @kernel
 def logaddexp(a, b):
-    return np.logaddexp(a, b)
+    return xp.logaddexp(a, b)
 
 
 @kernel
 def copysign(a, b):
-    return np.copysign(a, b)
+    return xp.copysign(a, b)
 
 
 @kernel
 def heaviside(a, b):
-    return np.heaviside(a, b)
+    return xp.heaviside(a, b)
 
 
 @kernel(exact=True)
 def nextafter(a, b):
-    return np.nextafter(a, b)
+    return xp.nextafter(a, b)
 
 
 @kernel
 @in_float64
 def sinc(x):
-    return np.sinc(x)
+    return xp.sinc(x)
 
 
 @kernel
 @in_float64
 def erfc(x):
-    size = np.abs(x)
+    size = xp.abs(x)
     tail = error_function.gaussian(size, 1.0) * error_function.erfcx(size)
-    return np.where(x < -1, 2.0 - tail, np.where(x < 1, 1.0 - error_function.erf(x), tail))
+    return xp.where(x < -1, 2.0 - tail, xp.where(x < 1, 1.0 - error_function.erf(x), tail))
 
 
 @kernel
 @in_float64
 def erfinv(x):
     # A start by Giles' formula, coarse far out, then Newton's method on erf; the tails by erfc, which does not cancel.
-    size = np.abs(x)
+    size = xp.abs(x)
     rest = 1.0 - size
-    w = -np.log(rest * (1.0 + size))
-    near, far = w - 2.5, np.sqrt(w) - 3.0
-    start = np.where(
+    w = -xp.log(rest * (1.0 + size))
+    near, far = w - 2.5, xp.sqrt(w) - 3.0
+    start = xp.where(
         w < 5.0,
         error_function.horner(NEAR, near),
         error_function.horner(FAR, far),
@@ -101,12 +102,12 @@ def erfinv(x):
     y = start
     for _ in range(6):
         tail = error_function.gaussian(y, 1.0) * error_function.erfcx(y)
-        miss = np.where(size < 0.5, error_function.erf(y) - size, rest - tail)
+        miss = xp.where(size < 0.5, error_function.erf(y) - size, rest - tail)
         slope = 2.0 / math.sqrt(math.pi) * error_function.gaussian(y, 1.0)
         step = miss / slope
         y = y - step / (1.0 + y * step)  # the curvature of erf is -2 y slope
-    y = np.where(size == 1.0, np.inf, np.where(size > 1.0, np.nan, np.where(size == 0.0, 0.0, y)))
-    return np.copysign(y, x)
+    y = xp.where(size == 1.0, np.inf, xp.where(size > 1.0, np.nan, xp.where(size == 0.0, 0.0, y)))
+    return xp.copysign(y, x)
 
 
 NEAR = (
@@ -137,28 +138,28 @@ SHIFT = 15  # from here on the asymptotic series are exact
 @kernel
 @in_float64
 def lgamma(x):
-    return np.where(x > 0, _lgamma_positive(np.where(x > 0, x, 1.0)), _lgamma_reflected(x))
+    return xp.where(x > 0, _lgamma_positive(xp.where(x > 0, x, 1.0)), _lgamma_reflected(x))
 
 
 def _lgamma_positive(x):
     # near the zeros at 1 and 2 the shifted series would cancel: a series of its own
-    shifted = np.maximum(x, 0.0)
-    product = np.ones_like(x)
+    shifted = xp.maximum(x, 0.0)
+    product = xp.ones_like(x)
     z = shifted
     for _ in range(SHIFT):
         low = z < SHIFT
-        product = np.where(low, product * z, product)
-        z = np.where(low, z + 1, z)
+        product = xp.where(low, product * z, product)
+        z = xp.where(low, z + 1, z)
     inverse = 1 / z
     square = inverse * inverse
-    series = np.zeros_like(z)
+    series = xp.zeros_like(z)
     for k in range(len(BERNOULLI), 0, -1):
         series = series * square + BERNOULLI[k - 1] / (2 * k * (2 * k - 1))
-    big = (z - 0.5) * np.log(z) - z + 0.5 * math.log(2 * math.pi) + series * inverse
-    found = np.where(np.isinf(x), np.inf, big - np.log(product))
+    big = (z - 0.5) * xp.log(z) - z + 0.5 * math.log(2 * math.pi) + series * inverse
+    found = xp.where(xp.isinf(x), np.inf, big - xp.log(product))
     for zero in (1.0, 2.0):
         t = x - zero
-        found = np.where(np.abs(t) < 0.25, _lgamma_near(t, zero), found)
+        found = xp.where(xp.abs(t) < 0.25, _lgamma_near(t, zero), found)
     return found
 
 
@@ -172,69 +173,69 @@ ZETA = (
 
 def _lgamma_near(t, zero):
     """log gamma(1 + t) = -euler t + sum_k zeta(k) (-t)**k / k; gamma(2 + t) = (1 + t) gamma(1 + t)."""
-    t = np.where(np.abs(t) < 0.25, t, 0.0)
-    total = np.zeros_like(t)
+    t = xp.where(xp.abs(t) < 0.25, t, 0.0)
+    total = xp.zeros_like(t)
     for k in range(len(ZETA) + 1, 1, -1):
         total = total * -t + ZETA[k - 2] / k
     total = t * (t * total - np.euler_gamma)
-    return total if zero == 1.0 else total + np.log1p(t)
+    return total if zero == 1.0 else total + xp.log1p(t)
 
 
 def _lgamma_reflected(x):
-    whole = np.floor(x) == x
-    size = np.abs(np.sin(np.pi * (x - np.round(x))))
+    whole = xp.floor(x) == x
+    size = xp.abs(xp.sin(np.pi * (x - xp.round(x))))
     y = (
         math.log(math.pi)
-        - np.log(np.where(whole, 1.0, size))
-        - _lgamma_positive(np.where(x > 0, 1.0, 1.0 - x))
+        - xp.log(xp.where(whole, 1.0, size))
+        - _lgamma_positive(xp.where(x > 0, 1.0, 1.0 - x))
     )
-    return np.where(np.isnan(x), np.nan, np.where(whole, np.inf, y))
+    return xp.where(xp.isnan(x), np.nan, xp.where(whole, np.inf, y))
 
 
 @kernel
 def polygamma(x, n):
-    dtype = np.result_type(x, np.float16)
+    dtype = common_dtype(x, np.float16)
     x = x.astype(np.float64)
-    found = _polygamma_positive(np.where(x > 0, x, 1.0), n)
-    if (x <= 0).any():
-        found = np.where(x > 0, found, _polygamma_reflected(np.where(x > 0, -0.5, x), n))
-    return np.where(np.isnan(x), np.nan, found).astype(dtype)
+    found = _polygamma_positive(xp.where(x > 0, x, 1.0), n)
+    if namespace_of(x) is not np or (x <= 0).any():
+        found = xp.where(x > 0, found, _polygamma_reflected(xp.where(x > 0, -0.5, x), n))
+    return xp.where(xp.isnan(x), np.nan, found).astype(dtype)
 
 
 def _polygamma_positive(x, n):
     # psi_n(x) = psi_n(x + 1) - (-1)**n n! / x**(n + 1), then the asymptotic series
     sign = -1.0 if n % 2 else 1.0
     factorial = math.factorial(n)
-    total = np.zeros_like(x)
+    total = xp.zeros_like(x)
     z = x
     for _ in range(SHIFT + n):
         low = z < SHIFT + n
-        total = np.where(low, total - sign * factorial / z ** (n + 1), total)
-        z = np.where(low, z + 1, z)
+        total = xp.where(low, total - sign * factorial / z ** (n + 1), total)
+        z = xp.where(low, z + 1, z)
     inverse = 1 / z
     if n == 0:
         series = sum(b * inverse ** (2 * k) / (2 * k) for k, b in enumerate(BERNOULLI, 1))
-        return np.where(np.isinf(x), np.inf, np.log(z) - 0.5 * inverse - series + total)
+        return xp.where(xp.isinf(x), np.inf, xp.log(z) - 0.5 * inverse - series + total)
     series = math.factorial(n - 1) * inverse**n + factorial * inverse ** (n + 1) / 2
     for k, b in enumerate(BERNOULLI, 1):
         series = series + b * math.factorial(2 * k + n - 1) / math.factorial(2 * k) * inverse ** (2 * k + n)
-    return np.where(np.isinf(x), 0.0, total - sign * series)
+    return xp.where(xp.isinf(x), 0.0, total - sign * series)
 
 
 def _polygamma_reflected(x, n):
     # psi_n(1 - x) - (-1)**n psi_n(x) = (-1)**n pi d^n/dx^n cot(pi x); the derivatives of cot are polynomials in cot
-    t = x - np.round(x)
+    t = x - xp.round(x)
     whole = t == 0
-    cot = np.where(np.abs(t) == 0.5, 0.0, 1 / np.tan(np.pi * np.where(whole, 0.25, t)))
+    cot = xp.where(xp.abs(t) == 0.5, 0.0, 1 / xp.tan(np.pi * xp.where(whole, 0.25, t)))
     polynomial = np.array([0.0, 1.0])  # coefficients of powers of cot, lowest first
     for _ in range(n):
         slope = polynomial[1:] * np.arange(1, len(polynomial))
-        polynomial = -np.pi * (np.concatenate([slope, [0, 0]]) + np.concatenate([[0, 0], slope]))
-    derivative = np.polynomial.polynomial.polyval(cot, polynomial)
+        polynomial = -np.pi * (xp.concatenate([slope, [0, 0]]) + xp.concatenate([[0, 0], slope]))
+    derivative = sum(c * cot**i for i, c in enumerate(polynomial.tolist()))
     sign = -1.0 if n % 2 else 1.0
     found = sign * _polygamma_positive(1.0 - x, n) - np.pi * derivative
     pole = np.nan if n % 2 == 0 else np.inf
-    return np.where(whole, pole, found)
+    return xp.where(whole, pole, found)
 
 
 TERMS, LARGE = 60, 25.0
@@ -242,21 +243,21 @@ TERMS, LARGE = 60, 25.0
 
 def _bessel(x, order):
     """The modified Bessel function of the first kind: all terms of its series are positive; far out an asymptotic one."""
-    size = np.abs(x)
-    small = np.minimum(size, LARGE) / 2
-    term = np.ones_like(small) if order == 0 else small
+    size = xp.abs(x)
+    small = xp.minimum(size, LARGE) / 2
+    term = xp.ones_like(small) if order == 0 else small
     total = term
     for k in range(1, TERMS):
         term = term * (small * small) / (k * (k + order))
         total = total + term
-    z = 1 / np.maximum(size, LARGE)
-    part = series = np.ones_like(z)
+    z = 1 / xp.maximum(size, LARGE)
+    part = series = xp.ones_like(z)
     for k in range(1, 20):
         part = part * -((4 * order - (2 * k - 1) ** 2) / (8 * k)) * z
         series = series + part
-    far = np.exp(np.minimum(size, 800.0)) * np.sqrt(z / (2 * math.pi)) * series
-    found = np.where(size < LARGE, total, np.where(np.isinf(size), np.inf, far))
-    return np.where(np.isnan(x), np.nan, np.copysign(found, x) if order else found)
+    far = xp.exp(xp.minimum(size, 800.0)) * xp.sqrt(z / (2 * math.pi)) * series
+    found = xp.where(size < LARGE, total, xp.where(xp.isinf(size), np.inf, far))
+    return xp.where(xp.isnan(x), np.nan, xp.copysign(found, x) if order else found)
 
 
 @kernel
