@@ -11,7 +11,7 @@ from typing import Any, overload
 import numpy as np
 
 from ..autograd.engine import Walk, walks
-from ..devices import find_device
+from ..devices import DeviceArray, find_device
 from ..errors import CompileError, describe
 from ..graph import get_observer
 from ..tensor import ExTensor, asarray
@@ -72,6 +72,8 @@ class Compiled:
     def _decide(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if get_observer() is not None or walks.kind is not Walk:
             return self.fn(*args, **kwargs)  # somebody watches each operation
+        if self._make is Program and any(type(t._data) is DeviceArray for t in tensors_of((args, kwargs))):
+            return self.fn(*args, **kwargs)  # that device's kernels run it
         if any(isinstance(part, np.ndarray) for part in _flat((args, kwargs))):
             args, kwargs = _with_tensors((args, kwargs))
             return self(*args, **kwargs)
@@ -80,7 +82,7 @@ class Compiled:
             self.eager_calls += 1
             return self.fn(*args, **kwargs)
         self.sync()  # a recording is made here, where it is fast
-        given, own_args, own_kwargs = _own_arguments(args, kwargs)
+        given, own_args, own_kwargs = _own_arguments(*fill((args, kwargs), _here))
         recording = Recording(given, self.fallback)
         with recording.running():
             result = self.fn(*own_args, **own_kwargs)
@@ -183,6 +185,16 @@ class Compiled:
     def reasons(self) -> tuple[str, ...]:
         """Why calls of some kinds run without a program."""
         return tuple(self._reasons)
+
+
+def _here(tensor: ExTensor) -> ExTensor:
+    """The tensor with its elements on this processor; a leaf that gets a gradient stays itself."""
+    if type(tensor._data) is not DeviceArray:
+        return tensor
+    if type(tensor) is ExTensor and not tensor._requires_grad:
+        return ExTensor(tensor._data.fetch())
+    tensor._array = tensor._data.fetch()
+    return tensor
 
 
 def _own_arguments(args: Any, kwargs: Any) -> tuple[list[ExTensor], tuple[Any, ...], dict[str, Any]]:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..autograd.scopes import scopes
+from ..devices import DeviceArray, device_of
 from ..errors import CompileError
 from ..graph import (
     Branch,
@@ -359,6 +360,10 @@ class Recording(Recorder):
         place = self._find(tensor._data)
         if place is not None:
             return place
+        if type(tensor._data) is DeviceArray:
+            self.fail(
+                f"a tensor on another device ({device_of(tensor._data)}) was used; compile with device="
+            )
         leaf = self._grads.get(id(tensor._data))
         if leaf is not None and leaf.grad is not None and leaf.grad._data is tensor._data:
             leaf.grad_is_read = True

@@ -32,7 +32,7 @@ def adjoint(x):
 def hermitian(x):
     """The part of ``x`` that equals its own adjoint."""
     half = x * x.dtype.type(0.5)
-    return half + (adjoint(half) if x.dtype.kind == "c" else np.swapaxes(half, -1, -2))
+    return half + (adjoint(half) if x.dtype.kind == "c" else xp.swapaxes(half, -1, -2))
 
 
 def where_finite(method, x):
