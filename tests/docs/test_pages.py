@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import importlib.util
 import io
 import linecache
 import re
@@ -13,7 +14,9 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from pytorch_files import write_state_dict
 
+import extensor as et
 from extensor.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -36,13 +39,30 @@ def name(page: Path) -> str:
     return str(page.relative_to(ROOT).with_suffix(""))
 
 
+# Blocks of the kind "py" need more than the tests do; where that is missing, a file of the same kind takes its place.
+NEEDED = {"there_and_back": "torch", "devices": "jax"}
+
+
+def stand_in(page: Path, number: int) -> None:
+    if page.stem == "there_and_back" and number == 1:
+        layers = (
+            et.nn.Conv2d(1, 4, 3, rng=0),
+            et.nn.ReLU(),
+            et.nn.Flatten(),
+            et.nn.Linear(4 * 6 * 6, 3, rng=1),
+        )
+        write_state_dict(Path("net.pt"), et.nn.Sequential(*layers).state_dict())
+
+
 def run_python(page: Path) -> None:
     """Run the blocks of a page in one namespace, in the working folder; compare what it says they print."""
     namespace: dict[str, object] = {"__name__": "__main__"}
     printed = ""
     for number, (kind, title, text) in enumerate(blocks(page), 1):
         place = f"{page.name}, block {number}"
-        if kind == "python":
+        if kind == "py" and page.stem in NEEDED and not importlib.util.find_spec(NEEDED[page.stem]):
+            stand_in(page, number)
+        elif kind in ("python", "py"):
             if title:
                 Path(title).write_text(text)
             linecache.cache[place] = (len(text), None, text.splitlines(keepends=True), place)  # for inspect

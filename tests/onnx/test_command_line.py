@@ -105,3 +105,96 @@ def test_a_wrong_gradient_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     found = RUNNER.invoke(main, ["onnx", str(file)])
     assert found.exit_code == 1
     assert "the gradient of the network is wrong" in found.output
+
+
+@pytest.fixture
+def classifier(tmp_path: Path) -> Path:
+    """A small network of images with convolutions, pooling, normalisation and softmax."""
+    net = et.nn.Sequential(
+        et.nn.Conv2d(1, 4, 3, padding=1, rng=0), et.nn.BatchNorm2d(4), et.nn.ReLU(), et.nn.MaxPool2d(2), et.nn.Flatten(),
+        et.nn.Linear(4 * 4 * 4, 2, rng=0),
+    )  # fmt: skip
+    et.onnx.export(net, tmp_path / "net.onnx", et.ones((1, 1, 8, 8)))
+    return tmp_path / "net.onnx"
+
+
+def test_every_operation_is_verified_at_its_shapes(classifier: Path) -> None:
+    text = run("onnx", classifier, "--verify", "--size", "3")
+    rows = {line.split()[0]: line for line in text.splitlines() if line.strip()}
+    assert "(3, 1, 8, 8) (4, 1, 3, 3)" in rows["conv2d"]
+    assert {"conv2d", "relu", "max_pool2d", "linear"} <= set(rows)
+    assert all(float(rows[name].split()[-1]) < 1e-4 for name in ("conv2d", "max_pool2d", "linear"))
+
+
+def test_a_wrong_gradient_of_one_operation_is_named(
+    classifier: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = et.relu_backward.fn
+    monkeypatch.setattr(et.relu_backward, "fn", lambda g, x: right(g * 1.5, x))
+    found = RUNNER.invoke(main, ["onnx", str(classifier), "--verify"])
+    assert found.exit_code == 1
+    assert "the gradient of" in found.output
+
+
+def test_fine_tuning_and_a_new_file(classifier: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 120)
+    x = rng.normal(size=(120, 1, 8, 8)).astype(np.float32) + 2.0 * y[:, None, None, None]
+    np.savez(tmp_path / "mine.npz", x=x, y=y)
+    text = run(
+        "onnx",
+        classifier,
+        "--train",
+        tmp_path / "mine.npz",
+        "--epochs",
+        "8",
+        "--lr",
+        "0.01",
+        "--to",
+        tmp_path / "tuned.onnx",
+    )
+    before, after = (line for line in text.splitlines() if line.startswith(("before:", "after:")))
+    assert "on 24 examples held out" in before
+    assert float(after.split("loss ")[1].split(",")[0]) < 0.5 * float(before.split("loss ")[1].split(",")[0])
+    assert float(text.split("tuned.onnx: opset 20, largest difference to ONNX Runtime ")[1]) < 1e-5
+    logits = run_in_runtime(tmp_path / "tuned.onnx", {"x": x})[0]
+    assert (logits.argmax(1) == y).mean() > 0.95
+
+
+def test_fine_tuning_on_a_table(tmp_path: Path) -> None:
+    et.onnx.export(et.nn.Linear(2, 1, rng=0), tmp_path / "line.onnx", et.ones((1, 2)))
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    lines = [f"{a},{b},{a - 2 * b + 1}" for a, b in rows]
+    (tmp_path / "mine.csv").write_text("a,b,c\n" + "\n".join(lines))
+    text = run(
+        "onnx",
+        tmp_path / "line.onnx",
+        "--train",
+        tmp_path / "mine.csv",
+        "--epochs",
+        "60",
+        "--lr",
+        "0.1",
+        "--target",
+        "c",
+    )
+    assert float(text.split("after:  loss ")[1].split()[0]) < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"x": np.zeros((4, 1, 8, 8))}, "no array 'y'"),
+        ({"x": np.zeros((4, 1, 8, 7)), "y": np.zeros(4, int)}, "has the shape"),
+        ({"x": np.zeros((4, 1, 8, 8)), "y": np.zeros(3, int)}, "3 targets"),
+        ({"x": np.zeros((4, 1, 8, 8)), "y": -np.ones(4, int)}, "classes from 0"),
+        ({"y": np.zeros(4, int)}, "no array for the input 'x'"),
+    ],
+)
+def test_data_that_do_not_fit(
+    classifier: Path, tmp_path: Path, arrays: dict[str, np.ndarray], message: str
+) -> None:
+    np.savez(tmp_path / "mine.npz", **arrays)
+    found = RUNNER.invoke(main, ["onnx", str(classifier), "--train", str(tmp_path / "mine.npz")])
+    assert found.exit_code == 1
+    assert message in found.output

@@ -13,6 +13,8 @@ from rich.table import Table
 
 from ..graph import no_grad
 from ..tensor import ExTensor, asarray
+from ._onnx_gradients import check_operations
+from ._onnx_training import fine_tune, read_examples
 
 __all__ = ["command"]
 
@@ -23,17 +25,48 @@ __all__ = ["command"]
 @click.option(
     "--source", is_flag=True, help="Print the network as Python over public functions, and nothing else."
 )
-def command(file: Path, size: int, source: bool) -> None:
+@click.option(
+    "--verify", is_flag=True, help="Check the gradient of every operation at the shapes it has in this file."
+)
+@click.option(
+    "--train",
+    "data",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Fine-tune on a table (.csv) or on arrays named like the inputs, with the targets under y (.npz).",
+)
+@click.option("--target", help="The column or array to predict; the last column, or y, without it.")
+@click.option("--epochs", default=5, show_default=True, type=click.IntRange(1), help="Passes over the data.")
+@click.option("--batch", default=32, show_default=True, type=click.IntRange(1), help="Examples of one step.")
+@click.option(
+    "--lr", default=1e-3, show_default=True, type=click.FloatRange(0), help="The learning rate of Adam."
+)
+@click.option(
+    "--seed", default=0, show_default=True, help="Of the order of the examples, and of those held out."
+)
+@click.option(
+    "--to",
+    "out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Export the network again, to this file.",
+)
+def command(
+    file: Path, size: int, source: bool, verify: bool, data: Path | None, target: str | None, epochs: int, batch: int,
+    lr: float, seed: int, out: Path | None,
+) -> None:  # fmt: skip
     """Show what an ONNX FILE holds, run it on random numbers, and check it.
 
     Shows inputs, outputs, layers and operators; compares the outputs with those of ONNX Runtime where that is installed;
     and checks the gradient of the outputs along a random direction of the parameters against differences, in float64.
     A file that is damaged or has unknown operators gets a message and the exit code 1.
 
+    Whole numbers as targets are classes, learned by cross-entropy; others are quantities, learned by mean squares.
+
     \b
     Examples:
       extensor onnx model.onnx
       extensor onnx model.onnx --source
+      extensor onnx model.onnx --verify
+      extensor onnx model.onnx --train mine.npz --epochs 3 --to tuned.onnx
     """
     try:
         from ..onnx.load import load
@@ -47,7 +80,13 @@ def command(file: Path, size: int, source: bool) -> None:
             return
         _show(net, inputs)
         _compare(net, file, inputs)
-        _check_gradient(net, inputs)
+        _check_gradient(load(file), inputs)
+        if verify:
+            _check_operations(load(file), inputs)
+        if data is not None:
+            fine_tune(net, read_examples(net, data, target), epochs, batch, lr, seed)
+        if out is not None:
+            _export(net, inputs, out)
     except (ValueError, TypeError, IndexError, NotImplementedError, OSError) as error:
         raise click.ClickException(str(error)) from None
 
@@ -110,8 +149,7 @@ def _check_gradient(net: Any, inputs: list[Any]) -> None:
     if not parameters:
         click.echo("no parameters, no gradients to check")
         return
-    net.astype("float64")
-    wide = [asarray(x.numpy().astype(np.float64)) if x.dtype.kind == "f" else x for x in inputs]
+    wide = _widened(net, inputs)
     rng = np.random.default_rng(1)
     before = [p.numpy() for p in parameters]
     steps = [
@@ -149,3 +187,50 @@ def _check_gradient(net: Any, inputs: list[Any]) -> None:
     )
     if off > 1e-3:
         raise ValueError("the gradient of the network is wrong, or it is not smooth here")
+
+
+def _widened(net: Any, inputs: list[Any]) -> list[Any]:
+    """The inputs in float64, for the network, which is made so as well."""
+    net.astype("float64")
+    return [asarray(x.numpy().astype(np.float64)) if x.dtype.kind == "f" else x for x in inputs]
+
+
+def _check_operations(net: Any, inputs: list[Any]) -> None:
+    """A table of the operations that the network uses, and how far the gradient of each is from a difference."""
+    wide = _widened(net, inputs)
+    rows: dict[str, list[Any]] = {}
+    for found in check_operations(lambda: net.run(wide, check=False)):
+        rows.setdefault(found.name, []).append(found)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("operation", "calls", "kinds", "largest shapes", "gradient apart"):
+        table.add_column(title)
+    wrong = []
+    for name, kinds in rows.items():
+        apart = [kind.apart for kind in kinds if kind.apart is not None]
+        largest = max(kinds, key=lambda kind: sum(int(np.prod(s)) for s in kind.shapes))
+        shown = f"{max(apart):.1g}" if apart else "no gradient"
+        shapes = " ".join(map(str, largest.shapes))
+        table.add_row(name, str(sum(kind.calls for kind in kinds)), str(len(kinds)), shapes, shown)
+        if apart and not max(apart) < 1e-4:
+            wrong.append(name)
+    console = Console()
+    console.print(table)
+    if wrong:
+        raise ValueError(
+            f"the gradient of {', '.join(wrong)} is wrong at the shapes of this file, or it is not smooth there"
+        )
+
+
+def _export(net: Any, inputs: list[Any], out: Path) -> None:
+    from ..onnx.export import export
+
+    free = all(
+        not about.type.tensor_type.shape.dim[0].dim_value
+        for about in net.inputs
+        if about.type.tensor_type.shape.dim
+    )
+    written = export(net, out, *inputs, dynamic_axes=free, metadata=net.metadata)
+    apart = (
+        "" if written.difference is None else f", largest difference to ONNX Runtime {written.difference:.2g}"
+    )
+    click.echo(f"{out}: opset {written.opset}{apart}")

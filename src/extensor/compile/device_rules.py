@@ -130,7 +130,8 @@ def moves_of(step: Step) -> Moves:
     """The moves of a step of an optimiser, if its rule is all that it does."""
     optimizer, params, *_ = step.moves
     own = [c for c in type(optimizer).__mro__ if "_step_group" in vars(c) or "step" in vars(c)]
-    if len(own) != 1 or not hasattr(type(optimizer), "_rule"):
+    rounds = getattr(optimizer, "rounding", None) is not None  # by numbers drawn here
+    if len(own) != 1 or not hasattr(type(optimizer), "_rule") or rounds:
         raise CompileError(
             f"[compile] {type(optimizer).__name__}.step does more than its rule, and cannot run on another device; "
             "use another optimiser, or compile without device="
