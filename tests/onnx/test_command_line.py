@@ -139,7 +139,7 @@ def test_a_wrong_gradient_of_one_operation_is_named(
 def test_fine_tuning_and_a_new_file(classifier: Path, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 120)
-    x = rng.normal(size=(120, 1, 8, 8)).astype(np.float32) + 2.0 * y[:, None, None, None]
+    x = (rng.normal(size=(120, 1, 8, 8)) + 2.0 * y[:, None, None, None]).astype(np.float32)
     np.savez(tmp_path / "mine.npz", x=x, y=y)
     text = run(
         "onnx",
@@ -175,6 +175,8 @@ def test_fine_tuning_on_a_table(tmp_path: Path) -> None:
         "60",
         "--lr",
         "0.1",
+        "--batch",
+        "8",
         "--target",
         "c",
     )

@@ -57,7 +57,7 @@ def check_operations(run: Callable[[], Any]) -> list[Checked]:
     """Check every operation that ``run`` calls, each kind of call once.
 
     Args:
-        run: the network on inputs in float64, with its parameters in float64.
+        run: the network on inputs in float64 that require gradients, with its parameters in float64.
     """
     watcher = _Watcher()
     before = exchange_observer(watcher)
@@ -73,7 +73,7 @@ def check_operations(run: Callable[[], Any]) -> list[Checked]:
 
 
 def _apart(op: Any, args: Any, kwargs: Any, rng: np.random.Generator) -> float | None:
-    given = [t for t in tensors_of((args, kwargs)) if t.dtype == np.float64]
+    given = [t for t in tensors_of((args, kwargs)) if _moves(t)]
     if not given:
         return None
     start = [t.numpy() for t in given]
@@ -88,6 +88,11 @@ def _apart(op: Any, args: Any, kwargs: Any, rng: np.random.Generator) -> float |
     )
 
 
+def _moves(tensor: ExTensor) -> bool:
+    """Whether a gradient is asked for: of what depends on inputs and parameters, not of statistics."""
+    return tensor.requires_grad and tensor.dtype == np.float64
+
+
 def _compared(
     op: Any, args: Any, kwargs: Any, values: list[np.ndarray], sizes: list[float], rng: Any
 ) -> float | None:
@@ -96,9 +101,7 @@ def _compared(
 
     def loss(leaves: list[ExTensor]) -> ExTensor | None:
         moving = iter(leaves)
-        own_args, own_kwargs = fill(
-            (args, kwargs), lambda t: next(moving) if t.dtype == np.float64 else t.detach()
-        )
+        own_args, own_kwargs = fill((args, kwargs), lambda t: next(moving) if _moves(t) else t.detach())
         outputs = [y for y in tensors_of(op(*own_args, **own_kwargs)) if y.dtype == np.float64]
         total = None
         for i, y in enumerate(outputs):

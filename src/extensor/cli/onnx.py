@@ -197,7 +197,7 @@ def _widened(net: Any, inputs: list[Any]) -> list[Any]:
 
 def _check_operations(net: Any, inputs: list[Any]) -> None:
     """A table of the operations that the network uses, and how far the gradient of each is from a difference."""
-    wide = _widened(net, inputs)
+    wide = [x.requires_grad_() if x.dtype.kind == "f" else x for x in _widened(net, inputs)]
     rows: dict[str, list[Any]] = {}
     for found in check_operations(lambda: net.run(wide, check=False)):
         rows.setdefault(found.name, []).append(found)

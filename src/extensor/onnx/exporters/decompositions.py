@@ -14,7 +14,7 @@ import numpy as np
 
 import extensor as et
 
-__all__ = ["DECOMPOSITIONS"]
+__all__ = ["DECOMPOSITIONS", "decomposes"]
 
 DECOMPOSITIONS: dict[str, Callable[..., Any]] = {}
 

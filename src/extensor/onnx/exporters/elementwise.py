@@ -14,7 +14,7 @@ __all__: list[str] = []
 _UNARY = {
     "negate": "Neg", "abs": "Abs", "sign": "Sign", "ceil": "Ceil", "floor": "Floor", "round": "Round",
     "reciprocal": "Reciprocal", "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "sin": "Sin", "cos": "Cos", "tan": "Tan",
-    "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "erf": "Erf",
+    "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "erf": "Erf", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh",
     "relu": "Relu", "sigmoid": "Sigmoid", "selu": "Selu", "copy": "Identity", "logical_not": "Not", "isnan": "IsNaN",
 }  # fmt: skip
 _BINARY = {
