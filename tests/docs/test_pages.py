@@ -60,9 +60,10 @@ def run_python(page: Path) -> None:
     printed = ""
     for number, (kind, title, text) in enumerate(blocks(page), 1):
         place = f"{page.name}, block {number}"
-        if kind == "py" and page.stem in NEEDED and not importlib.util.find_spec(NEEDED[page.stem]):
+        more = kind == "py" and page.stem in NEEDED
+        if more and not importlib.util.find_spec(NEEDED[page.stem]):
             stand_in(page, number)
-        elif kind in ("python", "py"):
+        elif kind == "python" or more:
             if title:
                 Path(title).write_text(text)
             linecache.cache[place] = (len(text), None, text.splitlines(keepends=True), place)  # for inspect
