@@ -18,6 +18,7 @@ INTERRUPTED = 130  # as shells count: 128 and the number of the signal
 # command -> the line that ``extensor --help`` shows; the file of the same name defines it as ``command``
 COMMANDS = {
     "train": "Train a network, with checkpoints that survive anything.",
+    "sweep": "Train with many settings, and compare the runs.",
     "predict": "What a trained model says about samples.",
     "sample": "Text from a trained language model.",
     "report": "A page with the curves, mistakes and layers of a run.",
