@@ -91,7 +91,7 @@ def test_commands_parse(page: Path) -> None:
     for words in commands(page):
         command = main.get_command(context, words[0])
         assert command, f"there is no command {words[0]}"
-        inner = click.Context(command)
+        inner = click.Context(command, **command.context_settings)
         given, rest, _ = command.make_parser(inner).parse_args(words[1:])
         assert not rest, f"extensor {shlex.join(words)}: {rest} is too much"
         for parameter in command.params:

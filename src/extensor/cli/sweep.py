@@ -42,12 +42,23 @@ __all__ = ["command"]
     help="Draw a setting between two numbers, evenly in its logarithm.",
 )
 @click.option(
-    "--random", "draws", type=click.IntRange(1), help="How many settings to draw, from ranges and grids."
+    "--random",
+    "draws",
+    type=click.IntRange(1),
+    metavar="N",
+    help="How many settings to draw, from ranges and grids.",
 )
 @click.option(
-    "--seeds", type=click.IntRange(1), default=1, show_default=True, help="Train each with so many seeds."
+    "--seeds",
+    type=click.IntRange(1),
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="Train each with so many seeds.",
 )
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes at a time.")
+@click.option(
+    "--jobs", type=click.IntRange(1), metavar="N", default=1, show_default=True, help="Processes at a time."
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -71,8 +82,8 @@ def command(
 
     \b
     Examples:
-      extensor sweep mlp --data iris.csv --grid lr=0.001,0.01 --grid hidden=32,64 --seeds 3 --jobs 2
-      extensor sweep mlp --range lr=0.0001:0.1 --random 20
+      extensor sweep mlp --data iris.csv --grid lr=0.001,0.01 --seeds 3
+      extensor sweep mlp --range lr=0.0001:0.1 --random 20 --jobs 2
     """
     settings = list(_settings(grids, ranges, draws))
     if draws is None and ranges:
