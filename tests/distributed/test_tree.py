@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from extensor.distributed.sums import Layout, ShardSums, add_along
-from extensor.distributed.tree import additions, covers, maximal_nodes, root, shards_of
+from extensor.distributed.tree import Node, additions, covers, maximal_nodes, root, shards_of
 
 RNG = np.random.default_rng(0)
 
@@ -74,3 +74,6 @@ def test_missing_gradients_count_as_zeros() -> None:
     sums.add(0, [None, np.ones(1, np.float32)])
     sums.add(1, [np.full(2, 3, np.float32), None])
     assert out.tolist() == [3, 3, 1]
+    alone = ShardSums(Layout([(2,), (1,)], np.float32), [Node(0, 1)], 2, [out])
+    alone.add(1, [None, np.ones(1, np.float32)])
+    assert out.tolist() == [0, 0, 1]

@@ -61,6 +61,11 @@ def _description(
     return {
         "version": [build["version"], "install the same version of extensor everywhere"],
         "numpy": [build["numpy"], "install the same version everywhere: its sums may differ in the last bit"],
+        "native core": [build.get("core"), "build it from the same source everywhere"],
+        "arithmetic": [
+            build.get("arithmetic"),
+            "leave out processors that round in another way, or EXTENSOR_ISA=baseline",
+        ],
         "number of shards": [trainer.shards, "give every rank the same shards"],
         "exchange": [world.compress, "give every rank the same compress"],
         "shape of the model": [weights and _digest(weights), "all ranks must build the same model"],
