@@ -215,7 +215,7 @@ def page(found: dict[str, Any], network: Network, where: str) -> str:
         further.append(
             f"| {name} | {one * 1e3:.1f} | {cells} | {max(pays, default=1)} | {fastest_at if times[fastest_at] < one else 1} |"
         )
-    return f"""### Measured: two ranks of one thread that share no memory, {where}
+    return f"""# Measured: two ranks of one thread that share no memory, {where}
 
 Sum and update of a vector: {vectors}. Fitted: {network.latency * 1e6:.0f} µs per message, {network.bandwidth / 1e9:.2f} GB/s.
 
@@ -223,7 +223,7 @@ Sum and update of a vector: {vectors}. Fitted: {network.latency * 1e6:.0f} µs p
 | --- | ---: | ---: | ---: | ---: | ---: |
 {chr(10).join(rows)}
 
-### Predicted: the same batch on more hosts of this kind, ms per step
+# Predicted: the same batch on more hosts of this kind, ms per step
 
 Nothing in this table was measured. *pays to*: the most hosts that still compute half of the time; *fastest*: where another
 host makes the step longer. A larger batch per step moves both to the right in proportion.

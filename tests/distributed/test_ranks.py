@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from mpi_jobs import answer, job, needs_mpi
 
@@ -71,3 +73,13 @@ def test_ranks_that_differ_are_named_at_the_start(what: str) -> None:
     }  # fmt: skip
     assert done.returncode != 0
     assert f"MismatchError: [fit] rank 1 has another {words[what]} than rank 0" in done.stderr
+
+
+def test_the_optimiser_remembers_its_slice_alone() -> None:
+    told = json.loads(answer(3, "divided_state.py"))
+    parameters = told[0][3]
+    inside = [row[0] for row in told]
+    assert sum(inside) == 2 * parameters  # two numbers of Adam for each weight, kept once
+    assert max(inside) - min(inside) <= 2 * 3 * 16  # slices begin at whole cache lines
+    assert [row[1] for row in told] == [0, 0, 0]
+    assert [row[2] for row in told] == [2 * parameters] * 3  # whole again after the run

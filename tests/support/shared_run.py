@@ -86,7 +86,7 @@ def fit(
             learned.with_transforms(data.RandomCrop(8, padding=1)), batch, shuffle=True, rng=2
         )
     settings: dict[str, Any] = {
-        "schedule": optim.OneCycleLR(mover, 0.02, total_steps=100), "clip_norm": 1.0, "accumulate": 2, "checkpoint_every": 2,
+        "schedule": optim.OneCycleLR(mover, 0.02, total_steps=1000), "clip_norm": 1.0, "accumulate": 2, "checkpoint_every": 2,
         "metrics": {"perplexity": train.Perplexity()} if kind == "gpt" else {"confusion": train.ConfusionMatrix(10)},
         "validate_every": 3, "log_every": 2, "layers_every": 4, "display": "off",
     }  # fmt: skip

@@ -68,7 +68,7 @@ class DividedOptimizer:
                 inner = slice(max(mine.start - place.start, 0), min(mine.stop, place.stop) - place.start)
                 if inner.stop <= inner.start:
                     continue
-                piece = Parameter.around(p.numpy().reshape(-1)[inner], True)
+                piece = Parameter.around(p.numpy().reshape(-1)[inner].copy(), True)
                 parts.append(piece)
                 self._pieces.append((p, inner, piece))
                 self._starts.append(place.start + inner.start - mine.start)
@@ -87,7 +87,8 @@ class DividedOptimizer:
             own.update({name: value for name, value in group.items() if name != "params"})
         for p, inner, piece in self._pieces:
             piece._grad = None if p._grad is None else ExTensor(p._grad.numpy().reshape(-1)[inner])
-            piece.assign(ExTensor(p.numpy().reshape(-1)[inner]))
+            # a copy: the step may write where nobody else looks, and others may hold the parameter's value
+            piece.assign(ExTensor(p.numpy().reshape(-1)[inner].copy()))
         self._own.step()
         moved = np.zeros(mine.stop - mine.start, gradients.layout.dtype)
         for start, (_, _, piece) in zip(self._starts, self._pieces):
