@@ -1,14 +1,15 @@
-"""A job whose second rank differs from the first, or breaks: failing_ranks.py WHAT."""
+"""A job whose second rank differs from the first, or breaks: failing_ranks.py WHAT FILE. Rank 0 writes its error to FILE."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import numpy as np
 
 import extensor as et
 from extensor import data, nn, optim, train
-from extensor.distributed import World
+from extensor.distributed import LostRankError, MismatchError, World
 
 
 class Breaks(train.Callback):
@@ -17,7 +18,7 @@ class Breaks(train.Callback):
             raise ValueError("rank 1 broke")
 
 
-def main(what: str) -> None:
+def main(what: str, file: str) -> None:
     with World() as world:
         odd = world.rank == 1
         et.seed(5 if odd and what == "weights" else 4)
@@ -33,8 +34,13 @@ def main(what: str) -> None:
             model, mover, et.cross_entropy, world=world, shards=4 if odd and what == "shards" else 8, display="off",
             callbacks=[Breaks() if odd and what == "error" else train.Callback()],
         )  # fmt: skip
-        trainer.fit(loader, epochs=2)
+        try:
+            trainer.fit(loader, epochs=2)
+        except (LostRankError, MismatchError) as error:
+            if world.rank == 0:
+                Path(file).write_text(f"{type(error).__name__}: {error}")
+            raise
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -20,7 +20,7 @@ import numpy as np
 
 import extensor as et
 from extensor import data, models, nn, optim, train
-from extensor.distributed import World
+from extensor.distributed import LostRankError, World
 
 
 def _images(size: int, channels: int) -> tuple[data.Dataset, data.Dataset]:
@@ -94,7 +94,9 @@ def fit(
         model, mover, et.cross_entropy, folder=folder, world=world, shards=shards,
         callbacks=[train.EarlyStopping(patience=50), *callbacks], **(settings | options),
     )  # fmt: skip
-    history = trainer.fit(loader, steps=steps, validation=data.DataLoader(held_out, 10), resume=resume)
+    history = trainer.fit(
+        loader, steps=steps, validation=data.DataLoader(held_out, 10), resume=resume, interrupt="return"
+    )
     return model, history
 
 
@@ -116,7 +118,12 @@ def main(kind: str, folder: str, *assignments: str) -> None:
         end = [given.pop(name, None) for name in ("kill_rank", "kill_at", "kill_how")]
         callbacks = [] if end[0] is None else [KillAt(end[0], end[1], world, end[2] or "KILL")]
         place = Path(folder) if folder != "-" else None
-        model, history = fit(kind, world, place, callbacks=callbacks, **given)
+        try:
+            model, history = fit(kind, world, place, callbacks=callbacks, **given)
+        except LostRankError as error:  # a launcher whose job breaks may lose what is said on stderr
+            if place is not None:
+                Path(place, f"lost-{world.rank}").write_text(str(error))
+            raise
         found = world.gather(digest(model, history))
         if world.rank == 0:
             print(*sorted(set(found)), history.stopped, history.steps, flush=True)

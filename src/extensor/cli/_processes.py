@@ -40,6 +40,7 @@ def run_processes(arguments: Sequence[str], processes: int, restarts: int, threa
         code, left, word = _run(mpiexec, arguments, processes, threads)
         if word is None:
             return code
+        say(word, err=True)
         if not restarts:
             say("the same command with --resume goes on from the last whole checkpoint", err=True)
             return LOST
@@ -94,7 +95,7 @@ def _run(
         if not words and not killed:
             return job.returncode or 0, processes, None
         left = len(words) if words else processes - 1
-        return LOST, left, next(iter(words.values()), "every rank ended")
+        return LOST, left, next(iter(words.values()), "[World] every rank ended without a word")
 
 
 def _words(folder: Path, kind: str) -> dict[int, str]:

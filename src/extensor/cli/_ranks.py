@@ -43,7 +43,8 @@ def as_rank(threads: int | None) -> Iterator[World | None]:
     except LostRankError as error:
         if not world.is_broken:
             _leave_word(world, "lost", str(error))
-            _output.quiet = world.rank not in (0, 1)  # rank 1 speaks if rank 0 is the one that is lost
+            # rank 1 speaks if rank 0 is the one that is lost; the launcher of --processes speaks itself
+            _output.quiet = world.rank not in (0, 1) or JOB in os.environ
         _output.say(str(error), err=True)
         raise SystemExit(1 if world.is_broken else LOST) from None
     except BaseException as error:
