@@ -103,6 +103,40 @@ def test_gpt_starts_small_and_its_residual_projections_smaller() -> None:
     assert not state["h.3.mlp.c_fc.bias"].any()
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: models.GPT(20, 12, n_layer=2, n_head=2, n_embd=16, rng=0),
+        lambda: models.Llama(20, 12, n_layer=2, n_head=4, n_embd=16, n_kv_head=2, rng=0),
+    ],
+)
+def test_caches_give_the_logits_of_the_whole_text(make: Callable[[], models.GPT]) -> None:
+    model = make().eval()
+    tokens = et.random.integers(1, 0, 20, (2, 11))
+    with et.no_grad():
+        whole = model(tokens).numpy()
+        caches = [nn.KVCache() for _ in model.h]
+        parts = [
+            model(tokens[:, a:b], caches).numpy() for a, b in ((0, 4), (4, 5), (5, 9), (9, 10), (10, 11))
+        ]
+    np.testing.assert_allclose(np.concatenate(parts, 1), whole, rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match=r"block_size 12, got \(2, 2\) after 11 others"):
+        model(tokens[:, :2], caches)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_generation_with_caches_draws_the_same_tokens(seed: int) -> None:
+    model = models.GPT(20, 12, n_layer=2, n_head=2, n_embd=16, rng=seed).eval()
+    start, rng = et.tensor([[3, 1], [4, 1]]), np.random.default_rng(seed)
+    found = start
+    with et.no_grad():
+        for _ in range(16):  # without caches, beyond block_size too
+            logits = model(found[:, -12:])[:, -1].numpy().astype(np.float64)
+            rows = [[rng.choice(20, p=et.softmax(et.asarray(row)).numpy())] for row in logits]
+            found = et.concatenate([found, et.asarray(rows, found.dtype)], 1)
+    assert model.generate(start, 16, rng=seed).tolist() == found.tolist()
+
+
 def test_gpt_generates() -> None:
     model = models.GPT(20, 8, 1, 2, 16, dropout=0.5, rng=0)
     start = [[1, 2, 3]]

@@ -12,10 +12,9 @@ import numpy as np
 
 from .. import data as datasets
 from .._printable import printable
-from ..data.loader import to_judge
-from ..graph import no_grad
 from ..ops.softmax import softmax
 from ..tensor import asarray
+from ..train.passes import outputs_on
 from ..train.saved_run import held_out_samples, new_samples
 from ..train.table_samples import unscaled
 from ..train.whole_files import write_whole
@@ -54,7 +53,7 @@ def command(run: Path, data: Path | None, out: Path | None) -> None:
         raise click.ClickException(f"the recipe {recipe!r} writes text; use extensor sample {run}")
     try:
         samples = _samples(config, data)
-        outputs = _outputs(model, samples)
+        outputs = outputs_on(model, samples)
     except (ValueError, TypeError, OSError, MemoryError) as error:
         raise click.ClickException(str(error)) from None
     if outputs.shape[1] == 1 and config.get("classes") is None:
@@ -79,11 +78,6 @@ def _samples(config: dict[str, Any], path: Path | None) -> datasets.Dataset:
     for note in notes:
         say(note, err=True)
     return samples
-
-
-def _outputs(model: Any, samples: datasets.Dataset) -> np.ndarray:
-    with no_grad():
-        return np.concatenate([model(inputs).numpy() for inputs, _ in to_judge(samples)])
 
 
 def _labels(

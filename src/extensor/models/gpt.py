@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from .. import init, nn, random
 from ..graph import no_grad
 from ..nn._random import rng_or_default
-from ..ops.attention import self_attention
+from ..ops.attention import scaled_dot_product_attention, self_attention
 from ..ops.creation import arange
 from ..ops.joining import concatenate
 from ..ops.softmax import softmax
@@ -33,9 +34,29 @@ class CausalSelfAttention(nn.Module):
         self.c_proj = nn.Linear(n_embd, n_embd, bias, rng=rng)
         self.resid_dropout = nn.Dropout(dropout, rng=rng)
 
-    def forward(self, x: ExTensor) -> ExTensor:
-        y = self_attention(self.c_attn(x), self.n_head, causal=True)
+    def forward(self, x: ExTensor, cache: nn.KVCache | None = None) -> ExTensor:
+        projected = self.c_attn(x)
+        if cache is None:
+            y = self_attention(projected, self.n_head, causal=True)
+        else:
+            y = self._after(projected, cache)
         return self.resid_dropout(self.c_proj(y))
+
+    def _after(self, projected: ExTensor, cache: nn.KVCache) -> ExTensor:
+        """Attention of new positions to themselves and to those that the cache holds."""
+        n, length, width = projected.shape
+        heads = projected.reshape((n, length, 3, self.n_head, width // (3 * self.n_head)))
+        q, k, v = (heads[:, :, i].swapaxes(1, 2) for i in range(3))
+        seen = len(cache)
+        y = scaled_dot_product_attention(q, *cache.update(k, v), visible(seen, length))
+        return y.swapaxes(1, 2).reshape((n, length, width // 3))
+
+
+def visible(seen: int, length: int) -> ExTensor | None:
+    """Which positions each of ``length`` new ones may look at, after ``seen`` others; None for all of them."""
+    if length == 1:
+        return None
+    return asarray(np.arange(seen + length) <= seen + np.arange(length)[:, None])
 
 
 class FeedForward(nn.Module):
@@ -62,8 +83,8 @@ class Block(nn.Module):
         self.ln_2 = nn.LayerNorm(n_embd, bias=bias)
         self.mlp = FeedForward(n_embd, dropout, bias, rng)
 
-    def forward(self, x: ExTensor) -> ExTensor:
-        x = x + self.attn(self.ln_1(x))
+    def forward(self, x: ExTensor, cache: nn.KVCache | None = None) -> ExTensor:
+        x = x + self.attn(self.ln_1(x), cache)
         return x + self.mlp(self.ln_2(x))
 
 
@@ -111,17 +132,29 @@ class GPT(nn.Module):
             elif name.endswith("bias"):
                 p.assign(init.zeros(p.shape))
 
-    def forward(self, tokens: ExTensor) -> ExTensor:
-        """Logits of shape (N, T, vocab_size) for tokens of shape (N, T)."""
-        tokens = asarray(tokens)
-        if tokens.ndim != 2 or tokens.shape[1] > self.block_size:
-            raise ValueError(
-                f"[GPT] tokens must have shape (N, T) with T at most block_size {self.block_size}, got {tokens.shape}"
-            )
-        x = self.drop(self.wte(tokens) + self.wpe(arange(tokens.shape[1])))
-        for block in self.h:
-            x = block(x)
+    def forward(self, tokens: ExTensor, caches: Sequence[nn.KVCache] | None = None) -> ExTensor:
+        """Logits of shape (N, T, vocab_size) for tokens of shape (N, T).
+
+        Args:
+            tokens: the text; with caches, what follows the text that they hold.
+            caches: one for each block, which keep keys and values for the next call.
+        """
+        tokens, seen = self._placed(tokens, caches)
+        x = self.drop(self.wte(tokens) + self.wpe(arange(seen, seen + tokens.shape[1])))
+        for i, block in enumerate(self.h):
+            x = block(x, None if caches is None else caches[i])
         return self.lm_head(self.ln_f(x))
+
+    def _placed(self, tokens: Any, caches: Sequence[nn.KVCache] | None) -> tuple[ExTensor, int]:
+        """The tokens, and how many came before them."""
+        tokens, seen = asarray(tokens), 0 if caches is None else len(caches[0])
+        if tokens.ndim != 2 or seen + tokens.shape[1] > self.block_size:
+            after = f" after {seen} others" if seen else ""
+            raise ValueError(
+                f"[{type(self).__name__}] tokens must have shape (N, T) with T at most block_size {self.block_size}, "
+                f"got {tokens.shape}{after}"
+            )
+        return tokens, seen
 
     def generate(
         self,
@@ -140,6 +173,9 @@ class GPT(nn.Module):
             temperature: below 1 likely tokens become likelier, above 1 less so.
             top_k: draw from the likeliest ``top_k`` tokens only.
             rng: where the choices come from: a seed or a generator.
+
+        Keys and values of what was read are kept, so that each new token is one position of work, up to ``block_size``
+        tokens; from there on the text moves past its first positions, and all of them are computed again.
         """
         if not temperature > 0:
             raise ValueError(f"[generate] temperature must be above 0, got {temperature}")
@@ -147,8 +183,12 @@ class GPT(nn.Module):
         mode = self.training
         self.eval()
         with no_grad():
+            caches = [nn.KVCache() for _ in self.h]
             for _ in range(max_new_tokens):
-                logits = self(found[:, -self.block_size :])[:, -1] / temperature
+                if found.shape[1] <= self.block_size:
+                    logits = self(found[:, len(caches[0]) :], caches)[:, -1] / temperature
+                else:
+                    logits = self(found[:, -self.block_size :])[:, -1] / temperature
                 next_tokens = [[_draw(row, top_k, source)] for row in logits.numpy()]
                 found = concatenate([found, asarray(next_tokens, found.dtype)], 1)
         self.train(mode)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from ..ops.indexing import take
 from ..ops.joining import concatenate, repeat, split
 from ..random import Rng
 from ..tensor import ExTensor, asarray
-from .gpt import GPT
+from .gpt import GPT, visible
 
 __all__ = ["Llama"]
 
@@ -67,7 +67,7 @@ class RotaryAttention(nn.Module):
         self.v_proj = nn.Linear(n_embd, n_kv_head * head_dim, bias, rng=rng)
         self.o_proj = nn.Linear(n_head * head_dim, n_embd, out_bias, rng=rng)
 
-    def forward(self, x: ExTensor, cos: ExTensor, sin: ExTensor) -> ExTensor:
+    def forward(self, x: ExTensor, cos: ExTensor, sin: ExTensor, cache: nn.KVCache | None = None) -> ExTensor:
         n, length, _ = x.shape
 
         def apart(projected: ExTensor, heads: int) -> ExTensor:
@@ -76,10 +76,14 @@ class RotaryAttention(nn.Module):
         q = _turned(apart(self.q_proj(x), self.n_head), cos, sin)
         k = _turned(apart(self.k_proj(x), self.n_kv_head), cos, sin)
         v = apart(self.v_proj(x), self.n_kv_head)
+        mask, causal = None, True
+        if cache is not None:
+            mask, causal = visible(len(cache), length), False
+            k, v = cache.update(k, v)
         shared = self.n_head // self.n_kv_head
         if shared > 1:
             k, v = repeat(k, shared, 1), repeat(v, shared, 1)
-        y = scaled_dot_product_attention(q, k, v, None, True)
+        y = scaled_dot_product_attention(q, k, v, mask, causal)
         return self.o_proj(y.swapaxes(1, 2).reshape((n, length, self.n_head * self.head_dim)))
 
 
@@ -110,8 +114,8 @@ class LlamaBlock(nn.Module):
         self.ln_2 = nn.RMSNorm(n_embd, eps)
         self.mlp = mlp
 
-    def forward(self, x: ExTensor, cos: ExTensor, sin: ExTensor) -> ExTensor:
-        x = x + self.attn(self.ln_1(x), cos, sin)
+    def forward(self, x: ExTensor, cos: ExTensor, sin: ExTensor, cache: nn.KVCache | None = None) -> ExTensor:
+        x = x + self.attn(self.ln_1(x), cos, sin, cache)
         return x + self.mlp(self.ln_2(x))
 
 
@@ -177,16 +181,12 @@ class Llama(GPT):
             if p.ndim == 2:
                 p.assign(init.normal(p.shape, std=0.02, rng=source))
 
-    def forward(self, tokens: ExTensor) -> ExTensor:
-        """Logits of shape (N, T, vocab_size) for tokens of shape (N, T)."""
-        tokens = asarray(tokens)
-        if tokens.ndim != 2 or tokens.shape[1] > self.block_size:
-            raise ValueError(
-                f"[Llama] tokens must have shape (N, T) with T at most block_size {self.block_size}, got {tokens.shape}"
-            )
+    def forward(self, tokens: ExTensor, caches: Sequence[nn.KVCache] | None = None) -> ExTensor:
+        """Logits of shape (N, T, vocab_size) for tokens of shape (N, T); caches as in :class:`GPT`."""
+        tokens, seen = self._placed(tokens, caches)
         x = self.wte(tokens)
-        places = np.arange(tokens.shape[1])
+        places = np.arange(seen, seen + tokens.shape[1])
         cos, sin = (take(table, places, 0).astype(x.dtype) for table in (self._cos, self._sin))
-        for block in self.h:
-            x = block(x, cos, sin)
+        for i, block in enumerate(self.h):
+            x = block(x, cos, sin, None if caches is None else caches[i])
         return self.lm_head(self.ln_f(x))

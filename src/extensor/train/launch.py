@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..data.loader import to_judge
 from ..distributed import World
-from ..graph import no_grad
 from .callbacks import EarlyStopping
+from .passes import outputs_on
 from .recipe import Setup
 from .saved_run import weights_file
 from .table_samples import unscaled
@@ -64,8 +63,7 @@ def test_results(setup: Setup, folder: Path) -> dict[str, float]:
     model.load_state_dict(load_weights(weights_file(folder))[0])
     model.eval()
     try:
-        with no_grad():
-            outputs = np.concatenate([model(x).numpy() for x, _ in to_judge(setup.test)])
+        outputs = outputs_on(model, setup.test)
     finally:
         model.load_state_dict(kept)
         model.train(training)

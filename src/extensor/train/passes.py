@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..compile import Compiled
+from ..data import Dataset
+from ..data.loader import to_judge
+from ..graph import no_grad
 from ..optim import scale_loss
 from ..tensor import ExTensor
 from .batches import outputs_of
 
-__all__ = ["Passes"]
+__all__ = ["Passes", "outputs_on"]
 
 
 class Passes:
@@ -22,6 +27,13 @@ class Passes:
     def __init__(self, compiles: bool) -> None:
         self.learn: Callable[..., tuple[Any, ExTensor]] = _chosen(_learn, compiles)
         self.judge: Callable[..., tuple[Any, ExTensor]] = _chosen(_judge, compiles)
+
+
+def outputs_on(model: Callable[[Any], Any], samples: Dataset) -> np.ndarray:
+    """What a model in evaluation mode says of all samples, in their order."""
+    run = Compiled(model, fallback=True, warns=False)
+    with no_grad():
+        return np.concatenate([run(inputs).numpy() for inputs, _ in to_judge(samples)])
 
 
 def _chosen(function: Callable[..., Any], compiles: bool) -> Callable[..., Any]:

@@ -16,13 +16,12 @@ import numpy as np
 from .. import nn
 from ..data import Dataset
 from ..data.frames import is_frame, open_table
-from ..data.loader import to_judge
-from ..graph import no_grad
 from ..ops.softmax import softmax
 from ..tensor import ExTensor, asarray
 from .array_samples import array_samples
 from .history import History
 from .log import scan_log
+from .passes import outputs_on
 from .saved_run import held_out_samples, load_model, new_samples, prepared, read_config
 from .table_samples import read_again, unscaled
 from .whole_files import write_whole
@@ -154,8 +153,7 @@ class SavedRun:
             >>> run.predict(frame).to_frame()  # doctest: +SKIP
         """
         samples, columns = self._samples(source)
-        with no_grad():
-            outputs = np.concatenate([self.model(x).numpy() for x, _ in to_judge(samples)])
+        outputs = outputs_on(self.model, samples)
         if outputs.shape[1] == 1 and self.classes is None:
             table = self.config.get("table")
             targets = None if samples.targets is None else unscaled(samples.targets.astype(np.float64), table)

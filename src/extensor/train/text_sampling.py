@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..graph import no_grad
+from ..models import GPT
+from ..nn import KVCache
 from ..ops.softmax import softmax
 from ..tensor import ExTensor
 
@@ -19,9 +21,13 @@ def drawn_tokens(
 ) -> Iterator[int]:
     """Token after token, each drawn from what the model expects after the last ``length``."""
     known = start.astype(np.int64)
+    caches = [KVCache() for _ in model.h] if isinstance(model, GPT) else None
     with no_grad():
         for _ in range(count):
-            outputs = model(ExTensor(known[None, -length:].copy()))
+            if caches is not None and len(known) <= length:
+                outputs = model(ExTensor(known[None, len(caches[0]) :].copy()), caches)
+            else:
+                outputs = model(ExTensor(known[None, -length:].copy()))
             logits = (outputs[0] if isinstance(outputs, tuple) else outputs)[0, -1]
             likely = softmax(logits.astype("float64") / temperature).numpy()
             token = int(rng.choice(len(likely), p=likely))
