@@ -4,10 +4,13 @@
     python3 dev.py demo        install, train LeNet-5 on embedded digits, verify the gradients it used
     python3 dev.py test        install, lint, check types, run every test and every example in the docs
     python3 dev.py pure        the whole test suite on the package without the native core
-    python3 dev.py sanitize address|undefined|thread [all]
-                               the kernel tests, or all tests, on a native core built with that sanitizer
+    python3 dev.py sanitize address|undefined|thread [tests]
+                               all tests, or some, on a native core built with that sanitizer
     python3 dev.py aarch64     the core for 64-bit ARM under qemu-user, its bits against those of this processor; on Debian,
                                with g++-aarch64-linux-gnu and qemu-user; `aarch64 --every 10` checks one kernel in ten
+    python3 dev.py accuracy    every float32 through every elementwise function; --stride 251 for some of them
+    python3 dev.py campaign fuzz|files|kill|memory|threads|soak [--minutes N]
+                               search for what breaks, and keep what is found
     python3 dev.py docs        the documentation site, in site/; `docs serve` shows it while you write
     python3 dev.py wheel       a source distribution and a wheel, in dist/
 
@@ -197,8 +200,29 @@ def sanitize(rest: list[str]) -> int:
     env = {"LD_PRELOAD": " ".join(runtimes), "OPENBLAS_NUM_THREADS": "1", **options}
     # Threads are watched best without the address layout randomised.
     fixed = ["setarch", "-R"] if kind == "thread" else []
-    tests = ["tests", *rest[1:]] if rest[:1] == ["all"] else rest or ["tests/kernels"]
-    return show([*fixed, environment.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests], env)
+    # The shadow memory of these two leaves no room for tests that limit the address space.
+    without = ["-m", "not address_space"] if kind in ("address", "thread") else []
+    tests = rest or ["tests"]
+    return show(
+        [*fixed, environment.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *without, *tests], env
+    )
+
+
+def accuracy(rest: list[str]) -> int:
+    environment = Environment(".venv")
+    tools = environment.path / "bin"
+    build = ROOT / "build" / "every_float32"
+    source = ROOT / "benchmarks" / "every_float32"
+    configure: list[str | Path] = [tools / "cmake", "-S", source, "-B", build, "-G", "Ninja"]
+    run("configuring", [*configure, f"-DCMAKE_MAKE_PROGRAM={tools / 'ninja'}"])
+    run("building the kernels of each instruction set", [tools / "cmake", "--build", build])
+    out = ["--out", str(ROOT / "benchmarks" / "results" / "every_float32.md")] if not rest else []
+    return show([environment.python, source / "table.py", build / "every_float32", *out, *rest])
+
+
+def campaign(rest: list[str]) -> int:
+    environment = developer("test")
+    return show([environment.python, ROOT / "tests" / "campaigns" / "run.py", *rest])
 
 
 def docs(rest: list[str]) -> int:
@@ -230,7 +254,10 @@ def wheel(rest: list[str]) -> int:
 
 
 def main() -> int:
-    commands = {command.__name__: command for command in (demo, test, pure, sanitize, aarch64, docs, wheel)}
+    commands = {
+        command.__name__: command
+        for command in (demo, test, pure, sanitize, aarch64, accuracy, campaign, docs, wheel)
+    }
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

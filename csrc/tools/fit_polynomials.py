@@ -115,10 +115,16 @@ class Pieces(NamedTuple):
     plus: int
     from_end: bool
     floor: float  # below this the error counts as if the function were so large
+    root: float | None = (
+        None  # the piece around it starts there, and its error is relative however small the function is
+    )
 
     def fit(self, i: int) -> tuple[list[float], mp.mpf]:
         start = np.float32((i + (0.5 if self.from_end else 0)) / self.scale)
         candidates = [float(start + k * np.spacing(start)) for k in range(400)] if i else [0.0]
+        around_root = self.root is not None and round(self.root * self.scale) == i
+        if around_root:
+            candidates = [float(np.float32(self.root))]
 
         def distance_from_single(candidate: float) -> mp.mpf:
             value = self.function(mp.mpf(candidate))
@@ -133,6 +139,8 @@ class Pieces(NamedTuple):
         low, high = max(0.0, (i - 0.502) / self.scale), min((i + 0.502) / self.scale, self.top)
 
         def weight(d: mp.mpf) -> mp.mpf:
+            if around_root:
+                return mp.mpf(1)
             d = d if abs(d) > near**2 else near**2
             return abs(d) / max(abs(self.function(origin + d)), self.floor)
 
@@ -275,7 +283,8 @@ PIECES = [
     Pieces("gelu_rest", "a P(X > a) = c[1] + d (c[2] + c[3] d + ...), d = a - c[0], in piece round(2.8 a)",
            lambda a: a * mp.erfc(a / mp.sqrt(2)) / 2, 2.8, 5.501, 7, 0, True, 0.0),
     Pieces("gelu_slope_rest", "P(X > a) - a density(a), in the same way",
-           lambda a: mp.erfc(a / mp.sqrt(2)) / 2 - a * mp.npdf(a), 2.8, 5.501, 7, 0, True, 0.01),
+           lambda a: mp.erfc(a / mp.sqrt(2)) / 2 - a * mp.npdf(a), 2.8, 5.501, 7, 0, True, 0.01,
+           0.7517915246935645),
 ]  # fmt: skip
 
 

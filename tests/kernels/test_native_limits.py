@@ -48,6 +48,7 @@ print((et.ones((160, 160)) * 2.0).sum().item())
 """
 
 
+@pytest.mark.address_space
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of the address space are Linux's")
 @pytest.mark.parametrize("threads", [1, 2])
 def test_memory_that_a_kernel_needs_for_itself(threads: int) -> None:
@@ -61,6 +62,7 @@ def test_memory_that_a_kernel_needs_for_itself(threads: int) -> None:
         assert (done.returncode, done.stdout.split()) == (0, ["MemoryError", "51200.0"]), done.stderr
 
 
+@pytest.mark.address_space
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of the address space are Linux's")
 def test_a_small_tensor_needs_little_address_space() -> None:
     program = LITTLE_MEMORY.format(threads=1, room=24, call="pass")

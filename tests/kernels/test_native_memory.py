@@ -172,6 +172,7 @@ print(sum(array.nbytes for array in kept) < 2**27, all((array == -1).all() for a
 """
 
 
+@pytest.mark.address_space
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits as Linux keeps them")
 def test_phases_of_many_sizes_fit_where_each_of_them_does() -> None:
     assert _python(CHANGING_SIZES) == "True True"

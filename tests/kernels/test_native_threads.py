@@ -191,7 +191,9 @@ kind, limit = resource.RLIMIT_NPROC, 1
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits as Linux keeps them")
-@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize(
+    "limit", [pytest.param("address space", marks=pytest.mark.address_space), "processes"]
+)
 def test_a_thread_that_cannot_start_is_done_without(limit: str) -> None:
     code = f"""
 run()  # leaves the memory of a result for the next one

@@ -87,9 +87,12 @@ EXTENSOR_INLINE Doubles gelu(Doubles x) {
 // P(X <= x) + x density(x); nan at both infinities.
 template <class T> EXTENSOR_INLINE Vec<T> gelu_slope_anywhere(Vec<T> x) {
   const Normal<T> normal = normal_distribution(x);
+  const double density = 0.3989422804014327;
   const Vec<T> e = normal.first * Normal<T>::small;
-  const Vec<T> beyond = normal.tail * e;
-  return select(x < 0.0, beyond, 1.0 - beyond) + x * (e * 0.3989422804014327);
+  const Vec<T> right = fma(-normal.tail, e, 1.0) + x * (e * density);
+  // The product with `small` comes last: it may be less than the normal numbers.
+  const Vec<T> left = fma(normal.a, Vec<T>(-density), normal.tail) * normal.first * keep(x > pick<T>(-14.5, -39.0), Vec<T>(Normal<T>::small));
+  return select(x < 0.0, left + (x - x), right);
 }
 EXTENSOR_INLINE Doubles gelu_slope(Doubles x) { return gelu_slope_anywhere(x); }
 

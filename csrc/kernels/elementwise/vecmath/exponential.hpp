@@ -89,29 +89,35 @@ template <int count> constexpr Coefficients<count> exp_terms_at(double c, const 
 }
 template <class T> constexpr auto exp_of_minus_terms = exp_terms_at(-1.0, Terms<T>::exp);
 
-// exp(-x) = power + power * rest, where `power` is a power of two and |rest| < 0.42. A sum with another number, rounded
-// once, is more accurate than exp(-x) itself. For x that keep the power a normal number.
+// exp(-x - low) = power + power * rest, where `power` is a power of two and |rest| < 0.42, low a small correction. A sum with
+// another number, rounded once, is more accurate than exp(-x) itself. For x that keep the power a normal number.
 template <class T> struct ExpInParts {
   Vec<T> power, rest;
 };
-template <class T> EXTENSOR_INLINE ExpInParts<T> exp_of_minus_in_parts(Vec<T> x) {
+template <class T> EXTENSOR_INLINE ExpInParts<T> exp_of_minus_in_parts(Vec<T> x, Vec<T> low) {
   const Vec<T> shifted = fma(x, -log2_of_e, rounding_shift<T>);
   const Vec<T> k = shifted - rounding_shift<T>;
-  const Vec<T> r = fma(k, ln2_low<T>, fma(k, ln2_high<T>, x));
+  const Vec<T> r = fma(k, ln2_high<T>, x) + fma(k, ln2_low<T>, low);
   return {power_of_two_of_shifted(shifted, 1.0), fma(r * r, polynomial(r, exp_of_minus_terms<T>.of), -r)};
 }
+template <class T> EXTENSOR_INLINE ExpInParts<T> exp_of_minus_in_parts(Vec<T> x) { return exp_of_minus_in_parts(x, Vec<T>(-0.0)); }
 // From here on exp(-x) is nothing beside 1.
 template <class T> constexpr double largest_beside_one = pick<T>(80.0, 700.0);
+template <class T> EXTENSOR_INLINE Vec<T> limited_exponent(Vec<T> x) { return at_most(largest_beside_one<T>, at_least(-largest_beside_one<T>, x)); }
 // Below this the sum of 1 or 1/2 and the power is not exact.
 template <class T> constexpr double far_left = pick<T>(-15.0, -35.0);
 
-// x exp(x) (1 - part exp(x)) for x < far_left, nan at -infinity: there x times a function that rises from 0 to 1.
-template <class T> EXTENSOR_INLINE Vec<T> far_left_of_gate(Vec<T> x, double part) {
-  const Pair<T> e = exp_in_two(x);
-  const Pair<T> product = exact_product(x, e.first);
+// factor exp(x + low) (1 - part exp(x)) for x < far_left, nan for an infinite factor: there the factor times a function that
+// rises from 0 to 1; low is a small correction.
+template <class T> EXTENSOR_INLINE Vec<T> far_left_of_gate(Vec<T> factor, Vec<T> x, Vec<T> low, double part) {
+  Reduced<T> reduced = reduce_exponent(clamp_exponent(x));
+  reduced.r = reduced.r + low;
+  const Pair<T> e = exp_in_two(reduced);
+  const Pair<T> product = exact_product(factor, e.first);
   const Vec<T> sum = product.first + fma(product.first * -part, e.first * e.second, product.second);
   return sum * keep(x > lowest_exponent<T>, e.second);
 }
+template <class T> EXTENSOR_INLINE Vec<T> far_left_of_gate(Vec<T> x, double part) { return far_left_of_gate(x, x, Vec<T>(-0.0), part); }
 
 template <class T> EXTENSOR_INLINE Vec<T> expm1_of_reduced(Reduced<T> x) {
   return x.r + fma(x.r * x.r, polynomial(x.r, Terms<T>::expm1), x.low);
@@ -176,10 +182,29 @@ template <class T> EXTENSOR_INLINE Pair<T> sigmoids(Vec<T> x) {
   return {select(x < 0.0, smaller, larger), select(x < 0.0, larger, smaller)};
 }
 
-// 1 + exp(-x) for x >= far_left.
-template <class T> EXTENSOR_INLINE Vec<T> one_and_exp_of_minus(Vec<T> x) {
-  const ExpInParts<T> e = exp_of_minus_in_parts(at_most(largest_beside_one<T>, x));
+// 1 + exp(-x - low) for x >= far_left, low a small correction.
+template <class T> EXTENSOR_INLINE Vec<T> one_and_exp_of_minus(Vec<T> x, Vec<T> low) {
+  const ExpInParts<T> e = exp_of_minus_in_parts(at_most(largest_beside_one<T>, x), low);
   return fma(e.power, e.rest, 1.0 + e.power);
+}
+template <class T> EXTENSOR_INLINE Vec<T> one_and_exp_of_minus(Vec<T> x) { return one_and_exp_of_minus(x, Vec<T>(-0.0)); }
+
+// sigmoid(x + low) = 1/below, for x >= far_left, and 1 - sigmoid(x + low), without cancellation; low is a small correction.
+template <class T> struct Gate {
+  Vec<T> below, open, closed;
+};
+template <class T> EXTENSOR_INLINE Gate<T> gate_at(Vec<T> x, Vec<T> low) {
+  const ExpInParts<T> e = exp_of_minus_in_parts(limited_exponent(x), low);
+  const Vec<T> below = fma(e.power, e.rest, 1.0 + e.power), open = 1.0 / below;
+  return {below, open, select(x < 0.0, 1.0 - open, keep(x < largest_beside_one<T>, fma(e.power, e.rest, e.power) * open))};
+}
+
+// factor sigmoid(x + low); nan for an infinite factor where the sigmoid is 0.
+template <class T> EXTENSOR_INLINE Vec<T> gated(Vec<T> factor, Vec<T> x, Vec<T> low, Vec<T> below) {
+  const Vec<T> result = factor / below;
+  const Mask<T> far = x < far_left<T>;
+  if (__builtin_expect(!any(far), 1)) return result;
+  return select(far, far_left_of_gate(factor, x, low, 1.0), result);
 }
 
 template <class T> EXTENSOR_INLINE Vec<T> sigmoid(Vec<T> x) {
@@ -191,12 +216,7 @@ template <class T> EXTENSOR_INLINE Vec<T> sigmoid(Vec<T> x) {
 }
 
 // x sigmoid(x)
-template <class T> EXTENSOR_INLINE Vec<T> silu(Vec<T> x) {
-  const Vec<T> result = x / one_and_exp_of_minus(x);
-  const Mask<T> far = x < far_left<T>;
-  if (__builtin_expect(!any(far), 1)) return result;
-  return select(far, far_left_of_gate(x, 1.0), result);
-}
+template <class T> EXTENSOR_INLINE Vec<T> silu(Vec<T> x) { return gated(x, x, Vec<T>(-0.0), one_and_exp_of_minus(x)); }
 
 // x tanh(log(1 + exp(x))) = x/(n + 1/(4n)), n = 1/2 + exp(-x).
 template <class T> EXTENSOR_INLINE Vec<T> mish(Vec<T> x) {

@@ -74,9 +74,14 @@ template <class T> EXTENSOR_INLINE Vec<T> tan(Vec<T> x) {
   const Angle<T> angle = reduce_angle(x);
   const Vec<T> z = angle.r * angle.r;
   const Vec<T> low = select(z > 1e-7, angle.low, -0.0);
-  const Vec<T> t = angle.r + fma(angle.r, polynomial_from_zero(z, Terms<T>::tan), low);
+  const Vec<T> rest = fma(angle.r, polynomial_from_zero(z, Terms<T>::tan), low);
+  const Vec<T> t = angle.r + rest;
   const Mask<T> odd = (angle.k_bits & Integers<T>(1)) != Integers<T>(0);
-  return mend_large_angles(x, select(odd, -1.0, t) / select(odd, t, 1.0), [](double a) { return std::tan(a); });
+  // -1/(t + lost), with what t lost in rounding: q - q (1 + q (t + lost)), q = -1/t up to its own rounding.
+  const Vec<T> q = -1.0 / t;
+  const Vec<T> missing = fma(q, t, 1.0) + q * (rest - (t - angle.r));
+  const Vec<T> inverse = select(abs(q) < infinity, fma(q, missing, q), q);
+  return mend_large_angles(x, select(odd, inverse, t), [](double a) { return std::tan(a); });
 }
 
 template <class T> constexpr double half_pi_high = pick<T>(1.5707963705062866, 1.5707963267948966);
@@ -97,7 +102,9 @@ template <class T> EXTENSOR_INLINE ArcSeries<T> arc_series(Vec<T> x) {
 
 template <class T> EXTENSOR_INLINE Vec<T> asin(Vec<T> x) {
   const ArcSeries<T> series = arc_series(x);
-  const Vec<T> complement = (half_pi_high<T> - 2.0 * series.s) - (2.0 * series.rest - half_pi_low<T>);
+  const Vec<T> twice = 2.0 * series.s, about = half_pi_high<T> - twice;
+  const Vec<T> lost = (half_pi_high<T> - about) - twice;  // in rounding
+  const Vec<T> complement = about - ((2.0 * series.rest - half_pi_low<T>) - lost);
   return with_sign_of(select(series.beyond, complement, series.s + series.rest), x);
 }
 

@@ -210,7 +210,7 @@ def hard_swish(x):
 @formula
 def hard_swish_backward(g, x):
     bent = (x > -3) & (x < 3)
-    return xp.where(x >= 3, g, passed(g * (xp.clip(x, -3, 3) / 3 + 0.5), x, bent))
+    return xp.where(x >= 3, g, passed(g * ((xp.clip(x, -3, 3) + 1.5) / 3), x, bent))
 
 
 @kernel

@@ -1,0 +1,90 @@
+"""Runs that are killed, stopped, starved and cut off: what they leave can be resumed, and ends with the same bits."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from campaign import Campaign
+
+KINDS = ("kill", "kill", "kill", "kill", "stop", "terminate", "full disk", "closed pipe")
+
+
+def run(campaign: Campaign) -> None:
+    import small_run
+
+    from extensor import train
+
+    rng = random.Random(campaign.seed)
+    with tempfile.TemporaryDirectory() as name:
+        good = Path(name) / "undisturbed"
+        model, _ = small_run.fit(good)
+        wanted = small_run.bits(model)
+        count = 0
+        while campaign.goes_on():
+            folder = Path(name) / f"run{count}"
+            count += 1
+            history = []
+            for _ in range(rng.randrange(3, 12)):
+                kind, seconds = rng.choice(KINDS), rng.uniform(0.05, 1.2)
+                history.append([kind, seconds])
+                _disturbed(small_run.__file__, folder, kind, seconds)
+                campaign.did("kills")
+                if not campaign.goes_on():
+                    break
+            problem = _problem(small_run, train, folder, wanted)
+            campaign.did("runs resumed to their end")
+            if problem:
+                campaign.found(problem, history)
+
+
+def _disturbed(program: str, folder: Path, kind: str, seconds: float) -> None:
+    command = [sys.executable, program, str(folder), "0"]
+    if kind == "full disk":  # files end after 20 KB, with an error instead of a signal
+        command = ["sh", "-c", 'trap "" XFSZ; ulimit -f 40; exec "$@"', "sh", *command]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert process.stdout is not None
+    if kind == "closed pipe":
+        process.stdout.close()
+    time.sleep(seconds)
+    if kind == "stop":
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.1)
+        process.send_signal(signal.SIGCONT)
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM if kind == "terminate" else signal.SIGKILL)
+    try:
+        process.wait(30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if not process.stdout.closed:
+        process.stdout.close()
+
+
+def _problem(small_run: object, train: object, folder: Path, wanted: dict[str, bytes]) -> str | None:
+    program = small_run.__file__  # type: ignore[attr-defined]
+    done = subprocess.run(
+        [sys.executable, program, str(folder), "0"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ,
+    )
+    if done.returncode:
+        return f"a run could not be resumed: {done.stderr[-500:]}"
+    left = [str(path) for path in folder.rglob("*unfinished")]
+    if left:
+        return f"files were left: {left}"
+    newest = train.latest_whole(folder / "checkpoints")  # type: ignore[attr-defined]
+    if newest is None:
+        return "no checkpoint is whole"
+    model = train.load_checkpoint(newest)["model"]  # type: ignore[attr-defined]
+    found = {name: value.numpy().tobytes() for name, value in model.items()}
+    return None if found == wanted else "the run ends with other bits"
