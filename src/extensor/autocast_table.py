@@ -14,7 +14,9 @@ Policy = Literal["half", "float32"]
 # Operands in the half type, sums of products in float32, results in the half type.
 HALF_FUNCTIONS: dict[str, tuple[str, ...]] = {
     "products": ("matmul", "linear", "einsum", "tensordot", "dot", "outer", "inner"),
-    "convolutions": ("conv1d", "conv2d", "conv_transpose2d"),
+    "convolutions": (
+        "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolve", "correlate",
+    ),
     "attention": ("scaled_dot_product_attention", "self_attention"),
     "recurrent layers": (
         "rnn_cell", "rnn_sequence", "gru_cell", "gru_sequence", "lstm_cell", "lstm_sequence",
@@ -29,17 +31,18 @@ FLOAT32_FUNCTIONS: dict[str, tuple[str, ...]] = {
     ),
     "softmax": ("softmax", "log_softmax"),
     "norms": (
-        "batch_norm", "group_norm", "instance_norm", "layer_norm", "rms_norm", "norm", "vector_norm", "matrix_norm",
-        "cond", "cdist", "cosine_similarity",
+        "batch_norm", "group_norm", "instance_norm", "layer_norm", "rms_norm", "local_response_norm", "norm", "vector_norm",
+        "matrix_norm", "cond", "cdist", "cosine_similarity",
     ),
     "losses": (
         "mean_squared_error", "mean_absolute_error", "smooth_l1", "huber", "binary_cross_entropy",
         "binary_cross_entropy_with_logits", "cross_entropy", "focal", "hinge", "kl_divergence", "triplet_margin",
-        "cosine_embedding",
+        "cosine_embedding", "soft_margin", "hinge_embedding", "margin_ranking", "multi_margin", "multilabel_margin",
+        "multilabel_soft_margin", "nll", "gaussian_nll", "poisson_nll", "ctc",
     ),
     "exponentials": (
         "exp", "expm1", "log", "log1p", "log2", "log10", "logaddexp", "power", "rsqrt", "reciprocal", "sinh", "cosh",
-        "softplus",
+        "softplus", "log_sigmoid",
     ),
 }  # fmt: skip
 

@@ -60,7 +60,7 @@ def test_table_names_functions_once() -> None:
 def test_families_are_listed_whole() -> None:
     """A new convolution, loss or norm is not forgotten."""
     wanted = {
-        "half": ("conv", "attention", "recurrent_", "linear", "einsum"),
+        "half": ("conv", "volumes", "attention", "recurrent_", "linear", "einsum"),
         "float32": ("loss_", "normalization", "softmax", "reduction", "norms"),
     }
     for policy, families in wanted.items():
