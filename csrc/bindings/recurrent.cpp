@@ -3,6 +3,7 @@
 
 #include "bindings/half.hpp"
 #include "bindings/operands.hpp"
+#include "core/bf16_unit.hpp"
 #include "core/workspace.hpp"
 
 namespace extensor {
@@ -75,6 +76,9 @@ class Call {
     return operands.array(w_ih_) != nullptr || inputs == rows;
   }
 
+  // Whether products are to take bfloat16 operands: those of half precision calls that are large enough for the unit to pay.
+  bool takes_pairs(bool half) const { return half && hidden >= 32 && steps * batch >= 32; }
+
   const int gates_per_unit;
   Operands<operand_count> operands;
   DType dtype = DType::other;
@@ -120,11 +124,29 @@ bool read_nonlinearity(PyObject* name, bool& relu) {
 
 bool is_half_call(PyObject* x) { return PyArray_Check(x) && !is_float(dtype_of(as_array(x))); }
 
+// Whether the processor multiplies pairs of these elements.
+bool has_pairs(PyObject* x) { return dtype_of(as_array(x)) == DType::bfloat16 && has_bf16_unit(); }
+
+#ifdef EXTENSOR_BUILT_AVX512BF16
+#define EXTENSOR_RECURRENT_OF(table, pairs) (pairs ? avx512bf16::table : EXTENSOR_SELECT(table))
+#else
+#define EXTENSOR_RECURRENT_OF(table, pairs) ((void)pairs, EXTENSOR_SELECT(table))
+#endif
+template <class T>
+const RnnFunctions<T>& rnn_of(bool pairs) { return EXTENSOR_RECURRENT_OF(rnn_table, pairs)().template of<T>(); }
+template <class T>
+const LstmFunctions<T>& lstm_of(bool pairs) { return EXTENSOR_RECURRENT_OF(lstm_table, pairs)().template of<T>(); }
+template <class T>
+const GruFunctions<T>& gru_of(bool pairs) { return EXTENSOR_RECURRENT_OF(gru_table, pairs)().template of<T>(); }
+
+// A kernel is Half where call_widened has widened what it is given.
+//
 // x, h, w_ih, w_hh, b_ih, b_hh, nonlinearity; a sequence: reverse
+template <bool Half>
 PyObject* call_rnn(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const bool is_sequence = *kernel_context<bool>(self);
   if (count != (is_sequence ? 8 : 7)) return not_covered();
-  if (is_half_call(args[0])) return call_widened(call_rnn, self, args, count);
+  if (is_half_call(args[0])) return call_widened(has_pairs(args[0]) ? call_rnn<true> : call_rnn<false>, self, args, count);
   Call call(1);
   bool relu;
   if (!call.take({x_, h_, w_ih_, w_hh_, b_ih_, b_hh_}, args) || !read_nonlinearity(args[6], relu) ||
@@ -133,16 +155,17 @@ PyObject* call_rnn(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   Array hidden = call.make_states();
   call.compute([&](auto zero) {
     using T = decltype(zero);
-    EXTENSOR_SELECT(rnn_table)().of<T>().forward(call.sequence<T>(), relu, data_of<T>(hidden));
+    rnn_of<T>(call.takes_pairs(Half)).forward(call.sequence<T>(), relu, data_of<T>(hidden));
   });
   return hidden.release();
 }
 
 // g, x, h, w_ih, w_hh, hidden, nonlinearity; a sequence: reverse; needs
+template <bool Half>
 PyObject* call_rnn_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const bool is_sequence = *kernel_context<bool>(self);
   if (count != (is_sequence ? 9 : 8)) return not_covered();
-  if (is_half_call(args[1])) return call_widened(call_rnn_backward, self, args, count);
+  if (is_half_call(args[1])) return call_widened(has_pairs(args[1]) ? call_rnn_backward<true> : call_rnn_backward<false>, self, args, count);
   Call call(1);
   bool relu, needs[6];
   if (!call.take({g_hidden_, x_, h_, w_ih_, w_hh_, hidden_}, args) || !read_nonlinearity(args[6], relu) ||
@@ -151,17 +174,18 @@ PyObject* call_rnn_backward(PyObject* self, PyObject* const* args, Py_ssize_t co
   Gradients grads(call, needs, false);
   call.compute([&](auto zero) {
     using T = decltype(zero);
-    EXTENSOR_SELECT(rnn_table)().of<T>().backward(call.sequence<T>(), relu, call.data<T>(hidden_), call.data<T>(g_hidden_),
+    rnn_of<T>(call.takes_pairs(Half)).backward(call.sequence<T>(), relu, call.data<T>(hidden_), call.data<T>(g_hidden_),
                                                          grads.all<T>());
   });
   return grads.release();
 }
 
 // x, h, c, w_ih, w_hh, b_ih, b_hh; a sequence: reverse. Returns hidden, cells, gates; of one step the first two.
+template <bool Half>
 PyObject* call_lstm(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const bool is_sequence = *kernel_context<bool>(self);
   if (count != (is_sequence ? 8 : 7)) return not_covered();
-  if (is_half_call(args[0])) return call_widened(call_lstm, self, args, count);
+  if (is_half_call(args[0])) return call_widened(has_pairs(args[0]) ? call_lstm<true> : call_lstm<false>, self, args, count);
   Call call(4);
   if (!call.take({x_, h_, c_, w_ih_, w_hh_, b_ih_, b_hh_}, args) || (is_sequence && !read_flag(args[7], call.reverse)))
     return not_covered();
@@ -169,16 +193,17 @@ PyObject* call_lstm(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   call.compute([&](auto zero) {
     using T = decltype(zero);
     Workspace<T> gates(is_sequence ? 0 : call.batch * call.hidden * 4);
-    EXTENSOR_SELECT(lstm_table)().of<T>().forward(call.sequence<T>(), call.data<T>(c_), data_of<T>(found[0]), data_of<T>(found[1]),
+    lstm_of<T>(call.takes_pairs(Half)).forward(call.sequence<T>(), call.data<T>(c_), data_of<T>(found[0]), data_of<T>(found[1]),
                                                          is_sequence ? data_of<T>(found[2]) : gates.data());
   });
   return tuple_of(found, is_sequence ? 3 : 2);
 }
 
 // g_hidden, g_cells, g_gates, x, h, c, w_ih, w_hh, hidden, cells, gates, reverse, needs
+template <bool Half>
 PyObject* call_lstm_sequence_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (count != 13 || args[2] != Py_None) return not_covered();
-  if (is_half_call(args[3])) return call_widened(call_lstm_sequence_backward, self, args, count);
+  if (is_half_call(args[3])) return call_widened(has_pairs(args[3]) ? call_lstm_sequence_backward<true> : call_lstm_sequence_backward<false>, self, args, count);
   Call call(4);
   bool needs[7];
   if (!call.take({g_hidden_, g_cells_, gates_, x_, h_, c_, w_ih_, w_hh_, hidden_, cells_, gates_}, args) ||
@@ -187,7 +212,7 @@ PyObject* call_lstm_sequence_backward(PyObject* self, PyObject* const* args, Py_
   Gradients grads(call, needs, true);
   call.compute([&](auto zero) {
     using T = decltype(zero);
-    EXTENSOR_SELECT(lstm_table)().of<T>().backward(call.sequence<T>(), call.data<T>(c_), call.data<T>(hidden_), call.data<T>(cells_),
+    lstm_of<T>(call.takes_pairs(Half)).backward(call.sequence<T>(), call.data<T>(c_), call.data<T>(hidden_), call.data<T>(cells_),
                                                           call.data<T>(gates_), call.data<T>(g_hidden_), call.data<T>(g_cells_),
                                                           grads.all<T>(), grads.data<T>(c_));
   });
@@ -195,9 +220,10 @@ PyObject* call_lstm_sequence_backward(PyObject* self, PyObject* const* args, Py_
 }
 
 // g_h, g_c, x, h, c, w_ih, w_hh, b_ih, b_hh, needs. What the forward had is computed again.
+template <bool Half>
 PyObject* call_lstm_cell_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (count != 10) return not_covered();
-  if (is_half_call(args[2])) return call_widened(call_lstm_cell_backward, self, args, count);
+  if (is_half_call(args[2])) return call_widened(has_pairs(args[2]) ? call_lstm_cell_backward<true> : call_lstm_cell_backward<false>, self, args, count);
   Call call(4);
   bool needs[7];
   if (!call.take({g_hidden_, g_cells_, x_, h_, c_, w_ih_, w_hh_, b_ih_, b_hh_}, args) || !read_flags(args[9], needs, 7)) return not_covered();
@@ -206,7 +232,7 @@ PyObject* call_lstm_cell_backward(PyObject* self, PyObject* const* args, Py_ssiz
     using T = decltype(zero);
     Workspace<T> states(call.batch * call.hidden * 6);
     const Sequence<T> sequence = call.sequence<T>();
-    const LstmFunctions<T>& lstm = EXTENSOR_SELECT(lstm_table)().of<T>();
+    const LstmFunctions<T>& lstm = lstm_of<T>(call.takes_pairs(Half));
     T* const hidden = states.data();
     T* const cells = hidden + call.batch * call.hidden;
     T* const gates = cells + call.batch * call.hidden;
@@ -218,25 +244,27 @@ PyObject* call_lstm_cell_backward(PyObject* self, PyObject* const* args, Py_ssiz
 }
 
 // x, h, w_ih, w_hh, b_ih, b_hh; a sequence: reverse
+template <bool Half>
 PyObject* call_gru(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const bool is_sequence = *kernel_context<bool>(self);
   if (count != (is_sequence ? 7 : 6)) return not_covered();
-  if (is_half_call(args[0])) return call_widened(call_gru, self, args, count);
+  if (is_half_call(args[0])) return call_widened(has_pairs(args[0]) ? call_gru<true> : call_gru<false>, self, args, count);
   Call call(3);
   if (!call.take({x_, h_, w_ih_, w_hh_, b_ih_, b_hh_}, args) || (is_sequence && !read_flag(args[6], call.reverse))) return not_covered();
   Array hidden = call.make_states();
   call.compute([&](auto zero) {
     using T = decltype(zero);
-    EXTENSOR_SELECT(gru_table)().of<T>().forward(call.sequence<T>(), data_of<T>(hidden));
+    gru_of<T>(call.takes_pairs(Half)).forward(call.sequence<T>(), data_of<T>(hidden));
   });
   return hidden.release();
 }
 
 // g, x, h, w_ih, w_hh, b_ih, b_hh; a sequence: hidden, reverse; needs
+template <bool Half>
 PyObject* call_gru_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const bool is_sequence = *kernel_context<bool>(self);
   if (count != (is_sequence ? 10 : 8)) return not_covered();
-  if (is_half_call(args[1])) return call_widened(call_gru_backward, self, args, count);
+  if (is_half_call(args[1])) return call_widened(has_pairs(args[1]) ? call_gru_backward<true> : call_gru_backward<false>, self, args, count);
   Call call(3);
   if (is_sequence ? !call.take({g_hidden_, x_, h_, w_ih_, w_hh_, b_ih_, b_hh_, hidden_}, args)
                   : !call.take({g_hidden_, x_, h_, w_ih_, w_hh_, b_ih_, b_hh_}, args))
@@ -246,7 +274,7 @@ PyObject* call_gru_backward(PyObject* self, PyObject* const* args, Py_ssize_t co
   Gradients grads(call, needs, false);
   call.compute([&](auto zero) {
     using T = decltype(zero);
-    EXTENSOR_SELECT(gru_table)().of<T>().backward(call.sequence<T>(), call.data<T>(hidden_), call.data<T>(g_hidden_),
+    gru_of<T>(call.takes_pairs(Half)).backward(call.sequence<T>(), call.data<T>(hidden_), call.data<T>(g_hidden_),
                                                          grads.all<T>());
   });
   return grads.release();
@@ -257,18 +285,18 @@ constexpr bool sequence = true, cell = false;
 }  // namespace
 
 void bind_recurrent(PyObject* kernels) {
-  add_kernel(kernels, "rnn_sequence", call_rnn, &sequence);
-  add_kernel(kernels, "rnn_sequence_backward", call_rnn_backward, &sequence);
-  add_kernel(kernels, "rnn_cell", call_rnn, &cell);
-  add_kernel(kernels, "rnn_cell_backward", call_rnn_backward, &cell);
-  add_kernel(kernels, "lstm_sequence", call_lstm, &sequence);
-  add_kernel(kernels, "lstm_sequence_backward", call_lstm_sequence_backward);
-  add_kernel(kernels, "lstm_cell", call_lstm, &cell);
-  add_kernel(kernels, "lstm_cell_backward", call_lstm_cell_backward);
-  add_kernel(kernels, "gru_sequence", call_gru, &sequence);
-  add_kernel(kernels, "gru_sequence_backward", call_gru_backward, &sequence);
-  add_kernel(kernels, "gru_cell", call_gru, &cell);
-  add_kernel(kernels, "gru_cell_backward", call_gru_backward, &cell);
+  add_kernel(kernels, "rnn_sequence", call_rnn<false>, &sequence);
+  add_kernel(kernels, "rnn_sequence_backward", call_rnn_backward<false>, &sequence);
+  add_kernel(kernels, "rnn_cell", call_rnn<false>, &cell);
+  add_kernel(kernels, "rnn_cell_backward", call_rnn_backward<false>, &cell);
+  add_kernel(kernels, "lstm_sequence", call_lstm<false>, &sequence);
+  add_kernel(kernels, "lstm_sequence_backward", call_lstm_sequence_backward<false>);
+  add_kernel(kernels, "lstm_cell", call_lstm<false>, &cell);
+  add_kernel(kernels, "lstm_cell_backward", call_lstm_cell_backward<false>);
+  add_kernel(kernels, "gru_sequence", call_gru<false>, &sequence);
+  add_kernel(kernels, "gru_sequence_backward", call_gru_backward<false>, &sequence);
+  add_kernel(kernels, "gru_cell", call_gru<false>, &cell);
+  add_kernel(kernels, "gru_cell_backward", call_gru_backward<false>, &cell);
 }
 
 }  // namespace extensor

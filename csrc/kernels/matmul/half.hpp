@@ -5,8 +5,9 @@
 //
 //   sum = fma(a[i, 2p + 1], b[2p + 1, j], sum);  sum = fma(a[i, 2p], b[2p, j], sum)          a missing last step is 0 * 0
 //
-// (one row times a B that is dense along k: half_dot.hpp). Blocks are added in order, then the biases. That is what AVX512-BF16 computes with `vdpbf16ps`, which moreover takes subnormal
-// operands, sums and products for 0; elsewhere the elements are widened on their way into the panels, and subnormals count.
+// Blocks are added in order, then the biases. That is what AVX512-BF16 computes with `vdpbf16ps`, which moreover takes subnormal
+// operands, sums and products for 0; elsewhere the elements are widened on their way into the panels, and subnormals count. One row
+// times a B that lies dense along k has an order of its own (half_dot.hpp).
 #pragma once
 
 #include <cstdint>

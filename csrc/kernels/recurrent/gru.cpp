@@ -43,7 +43,7 @@ void forward(const Sequence<T>& s, T* hidden) {
   T* const bias = of_step + s.batch * wide;
   for (int64_t k = 0; k < wide; ++k) bias[k] = s.b_hh == nullptr ? T(0) : s.b_hh[k];
   map(s.x, s.steps * s.batch, s.inputs, s.w_ih, wide, s.b_ih, false, all);
-  const PackedWeight<T> w_hh = pack_forward(s, packed);
+  const StepWeight<T> w_hh = pack_forward(s, packed);
   for_each_block(s, [&](int64_t first, int64_t rows) {
     for (int64_t i = 0; i < s.steps; ++i) {
       const int64_t t = step_at(s, i);
@@ -72,7 +72,7 @@ void backward(const Sequence<T>& s, const T* hidden, const T* g_hidden, const Se
   map(s.h, s.batch, s.hidden, s.w_hh, wide, s.b_hh, false, of_u + step_at(s, 0) * s.batch * wide);
   map(s.reverse ? hidden + units : hidden, rows_of_all - s.batch, s.hidden, s.w_hh, wide, s.b_hh, false,
       s.reverse ? of_u : of_u + s.batch * wide);
-  const PackedWeight<T> w_hh = pack_backward(s, packed);
+  const StepWeight<T> w_hh = pack_backward(s, packed);
   for_each_block(s, [&](int64_t first, int64_t rows) {
     for (int64_t k = first * s.hidden; k < (first + rows) * s.hidden; ++k) carried[k] = T(0);
     for (int64_t i = s.steps - 1; i >= 0; --i) {
@@ -103,7 +103,11 @@ void backward(const Sequence<T>& s, const T* hidden, const T* g_hidden, const Se
 }  // namespace
 
 const RecurrentTable<GruFunctions>& gru_table() {
+#if defined(__AVX512BF16__)
+  static constexpr RecurrentTable<GruFunctions> table = {{forward<float>, backward<float>}, {}};
+#else
   static constexpr RecurrentTable<GruFunctions> table = {{forward<float>, backward<float>}, {forward<double>, backward<double>}};
+#endif
   return table;
 }
 

@@ -42,7 +42,7 @@ void forward(const Sequence<T>& s, const T* c, T* hidden, T* cells, T* gates) {
   Workspace<T> room(packed_room(s, false) + wide);
   const T* const bias = joined_bias(s, room.data() + packed_room(s, false));
   if (s.w_ih != nullptr) map(s.x, s.steps * s.batch, s.inputs, s.w_ih, wide, bias, false, gates);
-  const PackedWeight<T> w_hh = pack_forward(s, room.data());
+  const StepWeight<T> w_hh = pack_forward(s, room.data());
   for_each_block(s, [&](int64_t first, int64_t rows) {
     for (int64_t i = 0; i < s.steps; ++i) {
       const int64_t t = step_at(s, i), here = (t * s.batch + first) * wide;
@@ -73,7 +73,7 @@ void backward(const Sequence<T>& s, const T* c, const T* hidden, const T* cells,
   T* const packed = room.data() + of_grad_a;
   T* const carried_h = packed + packed_room(s, true);
   T* const carried_c = carried_h + units;
-  const PackedWeight<T> w_hh = pack_backward(s, packed);
+  const StepWeight<T> w_hh = pack_backward(s, packed);
   for_each_block(s, [&](int64_t first, int64_t rows) {
     for (int64_t k = first * s.hidden; k < (first + rows) * s.hidden; ++k) carried_h[k] = carried_c[k] = T(0);
     for (int64_t i = s.steps - 1; i >= 0; --i) {
@@ -106,7 +106,11 @@ void backward(const Sequence<T>& s, const T* c, const T* hidden, const T* cells,
 }  // namespace
 
 const RecurrentTable<LstmFunctions>& lstm_table() {
+#if defined(__AVX512BF16__)
+  static constexpr RecurrentTable<LstmFunctions> table = {{forward<float>, backward<float>}, {}};
+#else
   static constexpr RecurrentTable<LstmFunctions> table = {{forward<float>, backward<float>}, {forward<double>, backward<double>}};
+#endif
   return table;
 }
 

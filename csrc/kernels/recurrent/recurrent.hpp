@@ -72,6 +72,13 @@ EXTENSOR_PER_ISA(const RecurrentTable<RnnFunctions>& rnn_table())
 EXTENSOR_PER_ISA(const RecurrentTable<LstmFunctions>& lstm_table())
 EXTENSOR_PER_ISA(const RecurrentTable<GruFunctions>& gru_table())
 
+// The same in float32 but for the operands of products, which are rounded to bfloat16; there is no float64.
+namespace avx512bf16 {
+const RecurrentTable<RnnFunctions>& rnn_table();
+const RecurrentTable<LstmFunctions>& lstm_table();
+const RecurrentTable<GruFunctions>& gru_table();
+}
+
 // Rough time of a pass over a sequence. Static: sources of several instruction sets use it.
 template <class T>
 static double sequence_ns(const Sequence<T>& s) {

@@ -13,7 +13,7 @@ template <class T>
 void forward(const Sequence<T>& s, bool relu, T* hidden) {
   Workspace<T> room(packed_room(s, false) + s.hidden);
   map(s.x, s.steps * s.batch, s.inputs, s.w_ih, s.hidden, joined_bias(s, room.data() + packed_room(s, false)), false, hidden);
-  const PackedWeight<T> w_hh = pack_forward(s, room.data());
+  const StepWeight<T> w_hh = pack_forward(s, room.data());
   for_each_block(s, [&](int64_t first, int64_t rows) {
     for (int64_t i = 0; i < s.steps; ++i) {
       T* const to = hidden + (step_at(s, i) * s.batch + first) * s.hidden;
@@ -33,7 +33,7 @@ void backward(const Sequence<T>& s, bool relu, const T* hidden, const T* g_hidde
   T* const grad_a = room.data();
   T* const packed = grad_a + s.steps * units;
   T* const carried = packed + packed_room(s, true);
-  const PackedWeight<T> w_hh = pack_backward(s, packed);
+  const StepWeight<T> w_hh = pack_backward(s, packed);
   for_each_block(s, [&](int64_t first, int64_t rows) {
     T* const handed = carried + first * s.hidden;
     for (int64_t k = 0; k < rows * s.hidden; ++k) handed[k] = T(0);
@@ -55,7 +55,11 @@ void backward(const Sequence<T>& s, bool relu, const T* hidden, const T* g_hidde
 }  // namespace
 
 const RecurrentTable<RnnFunctions>& rnn_table() {
+#if defined(__AVX512BF16__)
+  static constexpr RecurrentTable<RnnFunctions> table = {{forward<float>, backward<float>}, {}};
+#else
   static constexpr RecurrentTable<RnnFunctions> table = {{forward<float>, backward<float>}, {forward<double>, backward<double>}};
+#endif
   return table;
 }
 

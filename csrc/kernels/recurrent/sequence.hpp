@@ -4,15 +4,36 @@
 // steps by itself: threads meet once per sequence, not once per step, and the states of a block stay in the cache.
 #pragma once
 
+#if defined(__AVX512BF16__)
+namespace extensor {
+struct ReduceTable;
+namespace avx512bf16 { const ReduceTable& reduce_table(); }  // that of AVX-512: reduce.hpp asks for it
+}  // namespace extensor
+#endif
+
 #include "core/threads.hpp"
 #include "core/workspace.hpp"
-#include "kernels/matmul/matmul.hpp"
 #include "kernels/recurrent/packed_weight.hpp"
 #include "kernels/recurrent/recurrent.hpp"
 #include "kernels/reduce/reduce.hpp"
 #include "kernels/softmax/rows.hpp"
+#if defined(__AVX512BF16__)
+#include "kernels/recurrent/half_weight.hpp"
+#else
+#include "kernels/matmul/matmul.hpp"
+#endif
 
 namespace extensor::EXTENSOR_ISA {
+
+// Once more for AVX512-BF16, the products take their operands as bfloat16; all else stays float32.
+#if defined(__AVX512BF16__)
+inline const ReduceTable& reduce_table() { return avx512::reduce_table(); }
+template <class T>
+using StepWeight = PairWeight;
+#else
+template <class T>
+using StepWeight = PackedWeight<T>;
+#endif
 
 // The step that comes at place `i` of the walk.
 template <class T>
@@ -49,8 +70,12 @@ EXTENSOR_INLINE void for_each_unit(int64_t first, int64_t rows, int64_t hidden, 
 template <class T>
 void multiply(const Product<T>& product) {
   if (product.m == 0) return;
+#if defined(__AVX512BF16__)
+  multiply_rounded(product);
+#else
   if constexpr (sizeof(T) == 4) matmul_table().float32(product, {});
   else matmul_table().float64(product, {});
+#endif
 }
 
 // out[rows, outputs] (+)= x[rows, inputs] weight[outputs, inputs]^T + bias
@@ -81,17 +106,17 @@ const T* joined_bias(const Sequence<T>& s, T* to) {
 
 // w_hh^T as the forward reads it, and w_hh as the backward does.
 template <class T>
-PackedWeight<T> pack_forward(const Sequence<T>& s, T* room) {
+StepWeight<T> pack_forward(const Sequence<T>& s, T* room) {
   return {s.hidden, s.gates * s.hidden, s.w_hh, 1, s.hidden, room};
 }
 template <class T>
-PackedWeight<T> pack_backward(const Sequence<T>& s, T* room) {
+StepWeight<T> pack_backward(const Sequence<T>& s, T* room) {
   return {s.gates * s.hidden, s.hidden, s.w_hh, s.hidden, 1, room};
 }
 template <class T>
 int64_t packed_room(const Sequence<T>& s, bool backward) {
   const int64_t wide = s.gates * s.hidden;
-  return backward ? PackedWeight<T>::room(wide, s.hidden) : PackedWeight<T>::room(s.hidden, wide);
+  return backward ? StepWeight<T>::room(wide, s.hidden) : StepWeight<T>::room(s.hidden, wide);
 }
 
 // The sum over the rows of grad[rows, wide].
