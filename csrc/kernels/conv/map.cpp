@@ -85,7 +85,7 @@ EXTENSOR_INLINE void store_tile(const TileJob<T>& job, const Pixels<T>* pixels, 
     T* out = pixels[v].out;
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i, out += job.plane)
-      store_apart(out, finished_sum(sums[i][v], job.bias ? broadcast(job.bias[i]) : Vec<T>(0.0)), count, job.step);
+      store_apart(out, sums[i][v] + broadcast(job.bias ? positive_zero(job.bias[i]) : T(0)), count, job.step);
   }
 }
 

@@ -58,7 +58,7 @@ EXTENSOR_INLINE void store_sums(const NeighboursJob<T>& job, const Vec<T> (&acc)
   for (int i = 0; i < Count; ++i)
 #pragma GCC unroll 8
     for (int v = 0; v < Vectors; ++v)
-      store(sums + i * job.pixel + v * lanes, finished_sum(acc[i][v], job.bias ? load(job.bias + v * lanes) : Vec<T>(0.0)));
+      store(sums + i * job.pixel + v * lanes, acc[i][v] + (job.bias ? load(job.bias + v * lanes) : Vec<T>(0.0)));
 }
 
 // A sum of several pieces.
@@ -132,7 +132,7 @@ void pack_outputs(const ConvMap<T>& m, int64_t k, int64_t padded, T* weight, T* 
         for (int64_t o = 0; o < width; ++o) *to++ = o < count ? from[o * m.weight_output] : T(0);
       });
     }
-    for (int64_t o = 0; o < padded; ++o) *bias++ = m.bias && o < m.outputs ? m.bias[group * m.outputs + o] : T(0);
+    for (int64_t o = 0; o < padded; ++o) *bias++ = m.bias && o < m.outputs ? positive_zero(m.bias[group * m.outputs + o]) : T(0);
   }
 }
 

@@ -72,11 +72,11 @@ class SeenSteps {
   bool finite_;
 };
 
-// A sum with its bias. One that underflowed is -0, and 0 once a zero beyond the edge is added: how many of those a tile sees depends
-// on the registers, so that every sum sees one here.
+// What is added to a sum at its end. One that underflowed is -0, and 0 once a zero beyond the edge is added: how many of those a
+// tile sees depends on the registers, so that every sum gets a bias, and none is -0.
 template <class T>
-EXTENSOR_INLINE Vec<T> finished_sum(Vec<T> sum, Vec<T> bias) {
-  return (sum + 0.0) + bias;
+EXTENSOR_INLINE T positive_zero(T bias) {
+  return bias + T(0);
 }
 
 // The first `count` lanes, `step` apart.
