@@ -45,7 +45,7 @@ def collected(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[tuple[Any, ...]
 
 
 # Questions about elements whose answers are Python values: a device asks them by flags of its own (compile/device_program.py).
-QUESTIONS = {"first_outside", "first_unlike"}
+QUESTIONS = {"first_nan", "first_outside", "first_unlike"}
 
 
 def arrays_of(value: Any) -> list[np.ndarray]:

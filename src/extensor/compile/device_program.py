@@ -340,6 +340,7 @@ def _outside(x: Any, low: Any, high: Any, allowed: Any) -> Any:
 
 _FLAGS: dict[str, Callable[..., Any]] = {
     "first_outside": _outside,
+    "first_nan": lambda x: ~jax().numpy.isnan(x).any(),
     "first_unlike": lambda x, a, b: ((x == a) | (x == b)).all(),
 }
 

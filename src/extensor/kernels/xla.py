@@ -6,6 +6,7 @@ its gradient, a nan, to one element; the reference gives it to all.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -85,6 +86,21 @@ def max_pool2d_backward(g: Any, x: Any, window: Any, stride: Any, padding: Any, 
     )[0].astype(g.dtype)
 
 
+def _special(name: str) -> Callable[..., Any]:
+    """A function of :mod:`jax.scipy.special` that runs until no element changes; in float64, rounded once."""
+
+    def function(*args: Any) -> Any:
+        library = importlib.import_module("jax.scipy.special")
+        wide = jax().numpy.broadcast_arrays(*(a.astype(np.float64) for a in args))
+        return getattr(library, name)(*wide).astype(common_dtype(*args))
+
+    return function
+
+
 PRIMITIVES: dict[str, Callable[..., Any]] = {
-    function.__name__: function for function in (conv2d, conv2d_backward, max_pool2d, max_pool2d_backward)
+    "conv2d": conv2d,
+    "conv2d_backward": conv2d_backward,
+    "max_pool2d": max_pool2d,
+    "max_pool2d_backward": max_pool2d_backward,
+    **{name: _special(name) for name in ("betainc", "gammainc", "gammaincc")},
 }

@@ -1,6 +1,7 @@
 """Incomplete gamma and beta functions: a power series where it is quick, a continued fraction (Lentz) elsewhere.
 
-Both are evaluated in float64 for all elements at once until none changes any more.
+Both are evaluated in float64 for all elements at once until none changes any more. A device has loops of its own for them
+(:mod:`extensor.kernels.xla`).
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..dispatch import kernel
+from ..namespace import xp
 from .special import lgamma
 
 __all__ = ["betainc", "betainc_slope", "gammainc", "gammainc_slope", "gammaincc"]
@@ -89,13 +91,13 @@ def gammaincc(a, x):
 @kernel
 def gammainc_slope(a, x):
     """The density dP/dx = x^(a-1) e^-x / Gamma(a)."""
-    wide_a, wide_x = np.broadcast_arrays(a.astype(np.float64), x.astype(np.float64))
+    wide_a, wide_x = xp.broadcast_arrays(a.astype(np.float64), x.astype(np.float64))
     inside = (wide_x > 0) & (wide_a > 0)
-    safe = np.where(inside, wide_x, 1.0)
-    found = np.exp((wide_a - 1) * np.log(safe) - safe - _log_gamma(np.where(inside, wide_a, 1.0)))
-    at_zero = np.where(wide_a > 1, 0.0, np.where(wide_a == 1, 1.0, np.inf))
-    at_zero = np.where((wide_x < 0) | (wide_a <= 0) | np.isnan(wide_x) | np.isnan(wide_a), np.nan, at_zero)
-    return _rounded(np.where(inside, np.where(np.isinf(wide_x), 0.0, found), at_zero), a, x)
+    safe = xp.where(inside, wide_x, 1.0)
+    found = xp.exp((wide_a - 1) * xp.log(safe) - safe - _log_gamma(xp.where(inside, wide_a, 1.0)))
+    at_zero = xp.where(wide_a > 1, 0.0, xp.where(wide_a == 1, 1.0, np.inf))
+    at_zero = xp.where((wide_x < 0) | (wide_a <= 0) | xp.isnan(wide_x) | xp.isnan(wide_a), np.nan, at_zero)
+    return _rounded(xp.where(inside, xp.where(xp.isinf(wide_x), 0.0, found), at_zero), a, x)
 
 
 def _beta_fraction(a, b, x):
@@ -148,12 +150,12 @@ def betainc(a, b, x):
 @kernel
 def betainc_slope(a, b, x):
     """The density dI/dx = x^(a-1) (1-x)^(b-1) / B(a, b)."""
-    wide_a, wide_b, wide_x = np.broadcast_arrays(*(v.astype(np.float64) for v in (a, b, x)))
+    wide_a, wide_b, wide_x = xp.broadcast_arrays(*(v.astype(np.float64) for v in (a, b, x)))
     inside = (wide_x > 0) & (wide_x < 1) & (wide_a > 0) & (wide_b > 0)
-    p, q, z = (np.where(inside, v, other) for v, other in ((wide_a, 1.0), (wide_b, 1.0), (wide_x, 0.5)))
-    found = np.exp((p - 1) * np.log(z) + (q - 1) * np.log1p(-z) - _log_beta(p, q))
-    at_zero = np.where(wide_a > 1, 0.0, np.where(wide_a == 1, wide_b, np.inf))
-    at_one = np.where(wide_b > 1, 0.0, np.where(wide_b == 1, wide_a, np.inf))
-    ends = np.where(wide_x == 0, at_zero, np.where(wide_x == 1, at_one, np.nan))
-    ends = np.where((wide_a > 0) & (wide_b > 0), ends, np.nan)
-    return _rounded(np.where(inside, found, ends), a, b, x)
+    p, q, z = (xp.where(inside, v, other) for v, other in ((wide_a, 1.0), (wide_b, 1.0), (wide_x, 0.5)))
+    found = xp.exp((p - 1) * xp.log(z) + (q - 1) * xp.log1p(-z) - _log_beta(p, q))
+    at_zero = xp.where(wide_a > 1, 0.0, xp.where(wide_a == 1, wide_b, np.inf))
+    at_one = xp.where(wide_b > 1, 0.0, xp.where(wide_b == 1, wide_a, np.inf))
+    ends = xp.where(wide_x == 0, at_zero, xp.where(wide_x == 1, at_one, np.nan))
+    ends = xp.where((wide_a > 0) & (wide_b > 0), ends, np.nan)
+    return _rounded(xp.where(inside, found, ends), a, b, x)
