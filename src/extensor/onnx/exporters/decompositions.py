@@ -80,6 +80,41 @@ def mish(x: Any) -> Any:
     return et.multiply(x, et.tanh(et.softplus(x)))
 
 
+@decomposes
+def log_sigmoid(x: Any) -> Any:
+    return et.negate(et.softplus(et.negate(x)))
+
+
+@decomposes
+def tanh_shrink(x: Any) -> Any:
+    return et.subtract(x, et.tanh(x))
+
+
+@decomposes
+def hard_shrink(x: Any, lambd: float = 0.5) -> Any:
+    return et.where(et.less_equal(et.abs(x), lambd), 0.0, x)
+
+
+@decomposes
+def soft_shrink(x: Any, lambd: float = 0.5) -> Any:
+    return et.multiply(et.sign(x), et.relu(et.subtract(et.abs(x), lambd)))
+
+
+@decomposes
+def softsign(x: Any) -> Any:
+    return et.divide(x, et.add(et.abs(x), 1.0))
+
+
+@decomposes
+def celu(x: Any, alpha: float = 1.0) -> Any:
+    return et.where(et.greater(x, 0.0), x, et.multiply(expm1(et.divide(x, alpha)), alpha))
+
+
+@decomposes
+def threshold(x: Any, threshold: float, value: float) -> Any:
+    return et.where(et.less_equal(x, threshold), value, x)
+
+
 # Shapes and reductions
 
 

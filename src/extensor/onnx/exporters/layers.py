@@ -74,14 +74,15 @@ def conv_transpose2d(
 
 @exports("max_pool2d")
 def max_pool2d(
-    e: Emitter, x: Value, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False
-) -> str:
+    e: Emitter, x: Value, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, dilation: Any = 1
+) -> str:  # fmt: skip
     """MaxPool."""
     kernel = _pair(kernel_size)
     return str(
         e.node(
             "MaxPool", e.use(x), kernel_shape=kernel, strides=_pair(stride if stride is not None else kernel),
-            ceil_mode=int(ceil_mode) or None, **_pads(padding, 2),
+            ceil_mode=int(ceil_mode) or None, dilations=_pair(dilation) if set(_pair(dilation)) != {1} else None,
+            **_pads(padding, 2),
         )
     )  # fmt: skip
 

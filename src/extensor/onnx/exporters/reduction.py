@@ -113,7 +113,7 @@ def cumsum(e: Emitter, x: Value, axis: int | None = None) -> str:
 
 
 @exports("sort")
-def sort(e: Emitter, x: Value, axis: int | None = -1, descending: bool = False) -> str:
+def sort(e: Emitter, x: Value, axis: int | None = -1, descending: bool = False, stable: bool = True) -> str:
     """TopK of all elements."""
     name = e.use(x) if axis is not None else e.reshape(e.use(x), (-1,))
     along = -1 if axis is None else axis
