@@ -27,7 +27,7 @@ def rows(lines: list[str]) -> dict[str, dict[str, tuple[float, str, int, str]]]:
 
 
 def table(found: dict[str, dict[str, tuple[float, str, int, str]]], stride: int) -> str:
-    tried = "every finite float32" if stride == 1 else f"every {stride}th of all float32"
+    tried = "every finite float32" if stride == 1 else f"one float32 in {stride}"
     lines = [
         f"Largest error on {tried}, in ulp of the exact value:",
         "",
