@@ -25,6 +25,7 @@ void bind_attention(PyObject* kernels);
 void bind_elementwise(PyObject* kernels);
 void bind_gather(PyObject* kernels);
 void bind_guards(PyObject* kernels);
+void bind_linalg(PyObject* kernels);
 void bind_loss(PyObject* kernels);
 void bind_matmul(PyObject* kernels);
 void bind_optim(PyObject* kernels);
@@ -133,6 +134,7 @@ void fill(PyObject* module) {
   const Ref<> kernels = owned(PyDict_New());
   for (const auto bind : {bind_casting, bind_conv, bind_attention, bind_elementwise, bind_gather, bind_guards, bind_loss, bind_matmul,
                           bind_optim, bind_moving, bind_pooling, bind_norm, bind_recurrent, bind_reduce, bind_reduce_backward, bind_softmax, bind_unscale,
+                          bind_linalg,
                           bind_views})
     bind(kernels);
   if (PyModule_AddObjectRef(module, "kernels", kernels) < 0) throw PythonError();

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from extensor.kernels import KERNELS
+from extensor.kernels.reference import linalg as _linalg  # noqa: F401  (loads later in the package)
 
 __all__ = ["LAYOUTS", "arguments"]
 
@@ -32,6 +33,12 @@ LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "gaps": lambda x: _every_other(x),
     "half": lambda x: x.astype(np.float16) if x.dtype == np.float32 else x,
 }
+
+
+def _squares() -> np.ndarray:
+    """Symmetric, and far from singular."""
+    x = _values(50, 6, 6)
+    return (x + x.swapaxes(1, 2)) * np.float32(0.1) + 4 * np.eye(6, dtype=x.dtype)
 
 
 def _values(*shape: int) -> np.ndarray:
@@ -155,6 +162,11 @@ OWN: dict[str, dict[str, Any]] = {
     "hinge_backward": {"t": lambda: np.where(_values(*SHAPE) > 0.5, 1, -1).astype(np.float32)},
 
 
+    "inv": {"x": lambda: _squares()},
+    "det": {"x": lambda: _squares()},
+    "cholesky": {"x": lambda: _squares(), "upper": False},
+    "solve": {"a": lambda: _squares(), "b": lambda: _values(50, 6, 2)},
+    "triangular_solve": {"a": lambda: _squares(), "b": lambda: _values(50, 6, 2), "upper": False, "unit_diagonal": False},
     "first_outside": {"x": lambda: LABELS, "low": 0, "high": COLUMNS, "allowed": None},
     "first_unlike": {"x": lambda: np.where(LABELS > 9, 1.0, -1.0), "a": -1, "b": 1},
     "index": {"key": (INDICES, ...)},
