@@ -9,6 +9,7 @@ import pytest
 
 import extensor as et
 from extensor.kernels import KERNELS, NATIVE
+from extensor.kernels.reference import linalg as _linalg  # noqa: F401  (loads later in the package)
 
 pytestmark = pytest.mark.skipif("inv" not in NATIVE, reason="the native core is absent")
 SHAPES = [(1, 1), (2, 2), (3, 3), (7, 7), (32, 32), (5, 3, 3), (2, 3, 4, 4), (700, 3, 3), (100, 9, 9)]
