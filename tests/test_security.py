@@ -30,7 +30,14 @@ ATTRIBUTES = {
 }  # fmt: skip
 # A user's own file, named by the user, is imported by `extensor verify FILE.py`; that is its purpose.
 # `extensor train --processes N` starts mpiexec and itself; no word of a file is part of that command line.
-ALLOWED = {("testing/user_pairs.py", "exec_module"), ("cli/_processes.py", "subprocess")}
+# `extensor sweep` starts `extensor train` with the options that the user typed.
+# Worker processes of a loader, which it starts itself, send batches through their pipe as pickles; no file is one.
+ALLOWED = {
+    ("testing/user_pairs.py", "exec_module"),
+    ("cli/_processes.py", "subprocess"),
+    ("cli/sweep.py", "subprocess"),
+    ("data/workers.py", "pickle"),
+}
 
 
 def dangers(source: str) -> Iterator[str]:

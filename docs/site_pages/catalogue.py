@@ -56,6 +56,7 @@ PAGES = (
     Page("loss", "Loss", "How wrong a prediction is.", _ops("loss")),
     Page("autograd", "Autograd", "Chaining the backward functions, and reading what was recorded.",
          ("extensor.autograd", "extensor.graph", "extensor.errors")),
+    Page("compile", "extensor.compile", "Functions recorded once and repeated natively.", ("extensor.compile",)),
     Page("nn", "extensor.nn", "Layers: they own parameters and call the functions.", ("extensor.nn",)),
     Page("optim", "extensor.optim", "Optimisers and schedules, as classes and as functions.",
          ("extensor.optim", "extensor.optim.functional")),

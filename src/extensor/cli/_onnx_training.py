@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import click
 import numpy as np
 
-from ..data import read_csv
+from ..data import read_csv, read_npz
 from ..graph import no_grad
 from ..ops.arithmetic import maximum
 from ..ops.exponential import log
@@ -37,8 +37,7 @@ class Examples(NamedTuple):
 def read_examples(net: Any, file: Path, target: str | None) -> Examples:
     """Examples for a network: a table (.csv), or arrays under the names of its inputs and ``y`` (.npz)."""
     if file.suffix == ".npz":
-        with np.load(file, allow_pickle=False) as found:
-            arrays = {name: found[name] for name in found.files}
+        arrays = read_npz(file)
         targets = arrays.pop(target or "y", None)
         if targets is None:
             raise ValueError(

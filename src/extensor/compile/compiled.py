@@ -305,7 +305,7 @@ def compile(
     if isinstance(check, bool) or not isinstance(check, int) or check < 0:
         raise ValueError(f"[compile] check must be a number of calls from 0, got {describe(check)}")
     if fn is None:
-        return lambda function: compile(function, check=check, fallback=fallback, device=device)
+        return functools.partial(compile, check=check, fallback=fallback, device=device)
     if not callable(fn):
         raise TypeError(f"[compile] fn must be a function or a module, got {describe(fn)}")
     if check and place is not None:
