@@ -173,6 +173,9 @@ class ExTensor(TensorBase):
 
     def detach(self) -> ExTensor:
         """The same elements without a history; shares memory."""
+        observer = get_observer()
+        if observer is not None and hasattr(observer, "note_use"):  # a function is being compiled
+            observer.note_use(self)
         return ExTensor(self._data)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:

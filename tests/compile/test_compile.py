@@ -97,6 +97,17 @@ def test_what_changes_between_calls_is_read_afresh() -> None:
     assert layers[0].bias.tolist() == layers[1].bias.tolist()
 
 
+def test_a_detached_parameter_is_no_constant() -> None:
+    w = nn.Parameter([1.0])
+    run = et.compile(lambda x: x * w.detach())
+    assert [run(et.ones(1)).item() for _ in range(2)] == [1.0, 1.0]
+    w.assign([3.0])
+    assert run(et.ones(1)).item() == 3.0
+    assert len(run.programs) == 1
+    with pytest.raises(et.CompileError, match="the value of a parameter was read"):
+        et.compile(lambda x: x * w.item())(et.ones(1))
+
+
 def test_gradients_accumulate_over_calls() -> None:
     w = nn.Parameter([1.0, 2.0])
     add = et.compile(lambda x: (w * x).sum().backward())

@@ -179,6 +179,9 @@ class Recording(Recorder):
         if self.failure is not None:
             return
         known = self._find(tensor._data)
+        if tensor._node is None and (tensor._requires_grad or type(tensor) is not ExTensor):
+            self.refuse("the value of a parameter was read")
+            return
         if known is None and id(tensor) not in self.leaves and id(tensor._data) not in self._grads:
             self._reads.append((tensor, caller()))  # a constant of the recording, unless a module holds it
             return
@@ -293,6 +296,14 @@ class Recording(Recorder):
         described: Any = (before, [self.leaves[id(p)].grad_set for p in moving]), {}
         self._add_call(optimizer, described, [ExTensor(a) for a in made], "step")
         return result
+
+    def note_use(self, tensor: Any) -> None:
+        if (
+            self.failure is None
+            and tensor._node is None
+            and (tensor._requires_grad or type(tensor) is not ExTensor)
+        ):
+            self._place_of(tensor)
 
     def note_leaf(self, leaf: Any) -> None:
         if self.failure is None and id(leaf) not in self.leaves and self._find(leaf._data) is None:

@@ -43,6 +43,10 @@ class Recorder:
         """A step of an optimiser: ``function()`` makes it, in every run, with the gradients of that run."""
         raise NotImplementedError
 
+    def note_use(self, tensor: Any) -> None:
+        """The elements of a tensor go on without its history."""
+        raise NotImplementedError
+
     def note_leaf(self, leaf: Any) -> None:
         """The gradient or the value of a leaf is about to be replaced."""
         raise NotImplementedError
