@@ -55,8 +55,7 @@ PAGES = (
          _ops("linear", "conv", "volumes", "pooling", "volume_pooling", "resampling", "response_norm", "normalization", "dropout", "embedding", "attention", "recurrent")),
     Page("loss", "Loss", "How wrong a prediction is.", _ops("loss")),
     Page("autograd", "Autograd", "Chaining the backward functions, and reading what was recorded.",
-         ("extensor.autograd", "extensor.graph", "extensor.errors")),
-    Page("compile", "extensor.compile", "Functions recorded once and repeated natively.", ("extensor.compile",)),
+         ("extensor.autograd", "extensor.compile", "extensor.graph", "extensor.errors")),
     Page("nn", "extensor.nn", "Layers: they own parameters and call the functions.", ("extensor.nn",)),
     Page("optim", "extensor.optim", "Optimisers and schedules, as classes and as functions.",
          ("extensor.optim", "extensor.optim.functional")),
@@ -83,7 +82,7 @@ PAGES = (
 MODULES = tuple(
     source for page in PAGES for source in page.sources
     if not source.startswith("extensor.ops.") and source not in
-    ("extensor.tensor", "extensor.dtypes", "extensor.autograd", "extensor.graph", "extensor.errors", "extensor.config")
+    ("extensor.tensor", "extensor.dtypes", "extensor.autograd", "extensor.compile", "extensor.graph", "extensor.errors", "extensor.config")
 )  # fmt: skip
 
 

@@ -35,8 +35,22 @@ __all__ = ["command"]
     help="Fine-tune on a table (.csv) or on arrays named like the inputs, with the targets under y (.npz).",
 )
 @click.option("--target", help="The column or array to predict; the last column, or y, without it.")
-@click.option("--epochs", default=5, show_default=True, type=click.IntRange(1), help="Passes over the data.")
-@click.option("--batch", default=32, show_default=True, type=click.IntRange(1), help="Examples of one step.")
+@click.option(
+    "--epochs",
+    default=5,
+    show_default=True,
+    metavar="N",
+    type=click.IntRange(1),
+    help="Passes over the data.",
+)
+@click.option(
+    "--batch",
+    default=32,
+    show_default=True,
+    metavar="N",
+    type=click.IntRange(1),
+    help="Examples of one step.",
+)
 @click.option(
     "--lr", default=1e-3, show_default=True, type=click.FloatRange(0), help="The learning rate of Adam."
 )

@@ -14,7 +14,7 @@ _REASONS: dict[str, str] = {
     "returns positions or counts": "max_pool_indices adaptive_max_pool_indices bincount histogram nonzero searchsorted unique_all unique_counts unique_inverse unique_values argmax argmin argsort count_nonzero linalg.matrix_rank",
     "computes with shapes": "broadcast_shapes are_shapes_broadcastable",
     "differentiates other functions": "grad value_and_grad vjp jvp jacfwd jacobian jacrev linearize hessian hvp gnvp fvp vmap functional_call "
-    "checkpoint checkpoint_sequential differentiable no_grad detect_anomaly",
+    "checkpoint checkpoint_sequential compile differentiable no_grad detect_anomaly",
     "explains what was recorded": "backward_source draw_graph explain profile",
     "works on gradients that are known": "sgd_step clip_grad_norm clip_grad_value",
     "concerns the machine": "show_config set_num_threads get_num_threads memory release_memory seed",
