@@ -52,7 +52,12 @@ __all__ = ["command"]
     help="Examples of one step.",
 )
 @click.option(
-    "--lr", default=1e-3, show_default=True, type=click.FloatRange(0), help="The learning rate of Adam."
+    "--lr",
+    default=1e-3,
+    show_default=True,
+    metavar="RATE",
+    type=click.FloatRange(0),
+    help="The learning rate of Adam.",
 )
 @click.option(
     "--seed", default=0, show_default=True, help="Of the order of the examples, and of those held out."
