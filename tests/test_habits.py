@@ -29,7 +29,7 @@ PLACES: dict[str, tuple[Any, dict[str, str]]] = {
     "init": (et.init, habits.INIT),
     "random": (et.random, habits.RANDOM),
 }
-EVERY = [(place, name) for place, (_, table) in PLACES.items() for name in table]
+EVERY = [(place, name) for place, (_, table) in PLACES.items() for name in sorted(table)]
 
 
 @pytest.mark.parametrize(("place", "name"), EVERY)
