@@ -101,7 +101,7 @@ MISTAKES: dict[str, Callable[[], Any]] = {
     "x.transpose(0, 1) of a matrix": lambda: X.transpose(0, 1),
     "et.zeros(3, 4)": lambda: et.zeros(3, 4),
     "et.reshape(x, 4, 1)": lambda: et.reshape(X, 4, 1),
-    "x.size()": lambda: X.size(),  # type: ignore[operator]  # noqa: PLW0108
+    "x.item() of a matrix": lambda: X.item(),  # noqa: PLW0108
     "matmul of shapes that do not fit": lambda: X @ et.ones((3, 2)),
     "add of shapes that do not broadcast": lambda: X + et.ones(3),
     "a loss of (n,) and (n, 1)": lambda: et.mean_squared_error(et.ones(4), et.ones((4, 1))),

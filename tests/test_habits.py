@@ -133,14 +133,10 @@ def test_methods_that_load_with_their_first_call() -> None:
     assert (x + 1j).imag.tolist() == [[1.0, 1.0], [1.0, 1.0]]
 
 
-def test_size_is_a_number_that_says_so_when_it_is_called() -> None:
-    assert isinstance(X.size, int)
-    assert (X.size, repr(X.size), f"{X.size:,}") == (9, "9", "9")
-    assert type(pickle.loads(pickle.dumps(X.size))) is int
-    with pytest.raises(
-        TypeError, match=r"\[size\] is the number of elements, 9; use x.shape, or x.shape\[1\] for one axis"
-    ):
-        X.size(1)  # type: ignore[operator]
+def test_size_is_a_plain_number() -> None:
+    """One of a class of its own would be taken for an array beside a tensor: x / x.size must stay float32."""
+    assert type(X.size) is int
+    assert (X / X.size).dtype == X.dtype
 
 
 def test_other_names_are_missing_as_ever() -> None:

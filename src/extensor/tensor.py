@@ -45,23 +45,6 @@ if TYPE_CHECKING:
         def __getitem__(self, key: Any) -> Place: ...
 
 
-_elements = TensorBase.size.__get__
-
-
-class Count(int):
-    """A number of elements. PyTorch's ``x.size()`` is the shape; called, this one says so."""
-
-    __slots__ = ()
-
-    def __call__(self, *args: Any) -> Any:
-        raise TypeError(
-            f"[size] is the number of elements, {int(self)}; use x.shape, or x.shape[{args[0] if args else 0}] for one axis"
-        )
-
-    def __reduce__(self) -> Any:
-        return int, (int(self),)
-
-
 class ExTensor(TensorBase):
     """An immutable n-d array of numbers.
 
@@ -79,11 +62,6 @@ class ExTensor(TensorBase):
     __array_ufunc__ = None  # ndarray + tensor asks our __radd__
 
     # What it is
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return Count(_elements(self))
 
     @property
     def nbytes(self) -> int:
@@ -414,8 +392,10 @@ class ExTensor(TensorBase):
         def argmax(self, axis: int | None = None, keepdims: bool = False) -> ExTensor: ...
         def argmin(self, axis: int | None = None, keepdims: bool = False) -> ExTensor: ...
         def cumsum(self, axis: int | None = None) -> ExTensor: ...
-        def sort(self, axis: int | None = -1) -> ExTensor: ...
-        def argsort(self, axis: int | None = -1) -> ExTensor: ...
+        def sort(self, axis: int | None = -1, descending: bool = False, stable: bool = True) -> ExTensor: ...
+        def argsort(
+            self, axis: int | None = -1, descending: bool = False, stable: bool = True
+        ) -> ExTensor: ...
         def top_k(self, k: int, axis: int = -1) -> tuple[ExTensor, ExTensor]: ...
 
         def reshape(self, *shape: Any) -> ExTensor: ...

@@ -178,6 +178,7 @@ OWN: dict[str, dict[str, Any]] = {
     "take_along_axis_backward": {"g": lambda: _values(20, COLUMNS), "indices": ALONG, "axis": 0},
     "embedding": {"indices": INDICES, "weight": lambda: _values(*SHAPE), "padding_idx": 2},
     "embedding_backward": {"g": lambda: _values(40, COLUMNS), "indices": INDICES, "padding_idx": 2},
+    "unscale_gradients": {"grads": _list_of(3), "scale": 1024.0},
     "pad": {"widths": ((1, 2), (0, 3)), "mode": "constant", "values": ((0, 0), (0, 0))},
     "roll": {"shifts": (3,), "axes": (1,)},
     "reshape": {"shape": (COLUMNS, ROWS)},

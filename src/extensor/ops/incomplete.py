@@ -166,7 +166,7 @@ def _rows(function: str, a: Any, v: Any) -> list[ExTensor]:
 
 def _window(function: str, n: int, m: int, mode: Any, mirrored: bool) -> tuple[int, int]:
     """The part of all n + m - 1 sums that a mode keeps: where it begins and how long it is."""
-    if mode not in ("full", "same", "valid"):
+    if not isinstance(mode, str) or mode not in ("full", "same", "valid"):
         raise ValueError(f"[{function}] mode must be 'full', 'same' or 'valid', got {describe(mode)}")
     longer, shorter = max(n, m), min(n, m)
     if mode == "full":

@@ -361,6 +361,14 @@ def multilabel_margin_backward(
     return cast_like(total(pulls, -2) - down, x)
 
 
+def _of_classes(function: str, predictions: Any, targets: Any) -> tuple[ExTensor, ExTensor]:
+    """Predictions and targets with an axis of classes."""
+    x, t = matched(function, predictions=predictions, targets=targets)
+    if not x.ndim:
+        raise ValueError(f"[{function}] predictions must have shape (N, C) or (C,), got a number")
+    return x, t
+
+
 @differentiable
 @forward_wide
 def multilabel_soft_margin(
@@ -379,7 +387,7 @@ def multilabel_soft_margin(
         >>> round(et.multilabel_soft_margin(et.tensor([[0.0, 100.0]]), et.tensor([[1.0, 1.0]])).item(), 4)
         0.3466
     """
-    x, t = matched("multilabel_soft_margin", predictions=predictions, targets=targets)
+    x, t = _of_classes("multilabel_soft_margin", predictions, targets)
     w = as_weight("multilabel_soft_margin", "weight", weight, x.shape)
     losses = t * softplus(-x) + (1 - t) * softplus(x)
     return reduced("multilabel_soft_margin", mean(losses if w is None else losses * w, -1), reduction)
@@ -402,7 +410,7 @@ def multilabel_soft_margin_backward(
         [[-0.25, 0.25]]
     """
     function = "multilabel_soft_margin_backward"
-    x, t = matched(function, predictions=predictions, targets=targets)
+    x, t = _of_classes(function, predictions, targets)
     w = as_weight(function, "weight", weight, x.shape)
     as_reduction(function, reduction)
     grad = expand_dims(single_grads(function, grad_output, x.shape[:-1], reduction) / max(x.shape[-1], 1), -1)

@@ -82,7 +82,7 @@ def _sizes(
         raise ValueError(
             f"[{function}] x must be (N, C, L), (N, C, H, W) or (N, C, D, H, W), got shape {shape}"
         )
-    if mode not in _MODES:
+    if not isinstance(mode, str) or mode not in _MODES:
         raise ValueError(f"[{function}] mode must be one of {', '.join(_MODES)}, got {describe(mode)}")
     if _MODES[mode] not in (None, count):
         raise ValueError(
@@ -99,6 +99,10 @@ def _sizes(
     else:
         given = scale_factor if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * count
         scales = [as_number(function, "scale_factor", s) for s in given]
+        if not all(0 < n * s < 2.0**31 for n, s in zip((1, *shape[2:]), (1.0, *scales)) if n):  # type: ignore[operator]
+            raise ValueError(
+                f"[{function}] scale_factor must be a positive factor of lengths that fit, got {describe(scale_factor)}"
+            )
         lengths = tuple(math.floor(n * s) for n, s in zip(shape[2:], scales))  # type: ignore[operator]
     if len(lengths) != count or len(scales) != count or min(lengths) < 1:
         raise ValueError(
@@ -284,9 +288,9 @@ def _sampling(
             f"[{function}] grid must have the shape (N, ..., {count}) with {count} axes between, "
             f"got {places.shape} (x: {image.shape})"
         )
-    if mode not in ("bilinear", "nearest"):
+    if not isinstance(mode, str) or mode not in ("bilinear", "nearest"):
         raise ValueError(f"[{function}] mode must be 'bilinear' or 'nearest', got {describe(mode)}")
-    if padding_mode not in ("zeros", "border", "reflection"):
+    if not isinstance(padding_mode, str) or padding_mode not in ("zeros", "border", "reflection"):
         raise ValueError(
             f"[{function}] padding_mode must be 'zeros', 'border' or 'reflection', got {describe(padding_mode)}"
         )

@@ -98,7 +98,7 @@ class LossScaler:
     Example:
         >>> import extensor as et
         >>> layer = et.nn.Linear(2, 1, rng=0)
-        >>> optimizer, scaler = et.optim.SGD(layer.parameters(), lr=0.1), et.optim.LossScaler()
+        >>> optimizer, scaler = et.optim.SGD(layer.parameters(), lr=0.1), et.optim.LossScaler(1024.0)
         >>> with et.autocast(et.float16):
         ...     loss = layer(et.ones((4, 2))).square().mean()
         >>> scaler.scale(loss).backward()
@@ -106,7 +106,7 @@ class LossScaler:
         True
         >>> scaler.update()
         >>> scaler.get_scale(), scaler.skipped
-        (65536.0, 0)
+        (1024.0, 0)
     """
 
     def __init__(

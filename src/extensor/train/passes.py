@@ -25,8 +25,12 @@ class Passes:
     """
 
     def __init__(self, compiles: bool) -> None:
+        self.compiles = compiles
         self.learn: Callable[..., tuple[Any, ExTensor]] = _chosen(_learn, compiles)
         self.judge: Callable[..., tuple[Any, ExTensor]] = _chosen(_judge, compiles)
+
+    def __reduce__(self) -> Any:
+        return Passes, (self.compiles,)  # a recording belongs to its process
 
 
 def outputs_on(model: Callable[[Any], Any], samples: Dataset) -> np.ndarray:
