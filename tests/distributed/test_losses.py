@@ -19,10 +19,12 @@ def test_a_killed_rank_ends_the_job_and_fewer_go_on_to_the_same_bits(tmp_path: P
     began = time.monotonic()
     done = job(3, RUN, "mlp", str(tmp_path / "cut"), f"kill_rank={rank}", "kill_at=5", keep=True)
     assert done.returncode != 0
-    for other in {0, 1, 2} - {rank}:
-        said = (tmp_path / "cut" / f"lost-{other}").read_text()
-        assert said.startswith(f"[World] rank {rank} (host host0, process")
-        assert "ended without a word" in said
+    files = [tmp_path / "cut" / f"lost-{other}" for other in {0, 1, 2} - {rank}]
+    said = [text for text in (file.read_text() for file in files if file.exists()) if text]
+    assert said  # the first to notice ends the job, and with it perhaps the other before it has written
+    for text in said:
+        assert text.startswith(f"[World] rank {rank} (host host0, process")
+        assert "ended without a word" in text
     assert time.monotonic() - began < NOTICED + 20  # generous: the job begins with three imports
     for ranks, steps in ((1, 6), (4, 7)):
         text = answer(
