@@ -37,7 +37,12 @@ def digest(path: Path) -> str:
 def timeless(folder: Path) -> list[dict[str, Any]]:
     """The log without what may differ."""
     records = train.read_log(folder / "log.jsonl")
-    ignored = {"at", "seconds", "samples_per_second"}
+    ignored = {
+        "at",
+        "seconds",
+        "samples_per_second",
+        "threads",
+    }  # those of the process, which another test may have set
     return [
         {name: value for name, value in record.items() if name not in ignored}
         for record in records
