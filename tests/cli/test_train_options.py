@@ -68,7 +68,8 @@ def test_a_watched_step_changes_nothing(recipe: str, used: set[str]) -> None:
     assert setup.train.position == 0
 
 
-def test_settings_reach_the_run(table: Path, tmp_path: Path) -> None:
+def test_settings_reach_the_run(table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     options = [
         "--lr",
         "0.05",
