@@ -1,4 +1,4 @@
-"""Operands as they come in practice: stretched, transposed, every second element, half precision, powers by a number."""
+"""Operands as they come in practice: broadcast, transposed, every second element, half precision, powers by a number."""
 
 from __future__ import annotations
 

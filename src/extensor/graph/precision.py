@@ -1,7 +1,7 @@
 """Mixed precision: the mode of a thread in which calls get their operands in the dtype that suits the function.
 
-A call under autocast is nothing but casts and then the plain call: ``linear(x, w)`` is ``linear(astype(x, d), astype(w, d))``,
-recorded as such. So gradients, second derivatives, observers and plans know nothing of it; a body never runs under autocast,
+A call under autocast is nothing but casts followed by the same call without autocast: ``linear(x, w)`` is
+``linear(astype(x, d), astype(w, d))``, recorded as such. So gradients, second derivatives, observers and plans know nothing of it; a body never runs under autocast,
 nor does a backward function, which computes in the dtypes it is given.
 """
 

@@ -1,4 +1,4 @@
-"""Gradients of a call as it is made under autocast: casts, the plain call, and a walk back through both."""
+"""Gradients of a call as it is made under autocast: casts, the call on their results, and a backward pass through both."""
 
 from __future__ import annotations
 
