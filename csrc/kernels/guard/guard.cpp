@@ -1,6 +1,7 @@
 #include "kernels/guard/guard.hpp"
 
 #include <atomic>
+#include <limits>
 #include <type_traits>
 
 #include "core/threads.hpp"
@@ -35,17 +36,24 @@ int64_t first_where(const T* x, int64_t n, const Test& test) {
 }
 
 // Bounds in the type that compares: every int of up to 32 bits and all bounds below 2^53 are exact as doubles, and labels
-// beyond that are not.
+// beyond that are not. Floats are compared as they are where the bounds are floats too. A bound that is not there is the
+// last number.
+template <class T, class Wide>
+int64_t outside(const T* x, int64_t n, const Bounds& b) {
+  using Limits = std::numeric_limits<Wide>;
+  const Wide low = b.has_low ? Wide(b.low) : Limits::has_infinity ? -Limits::infinity() : Limits::min();
+  const Wide high = b.has_high ? Wide(b.high) : Limits::has_infinity ? Limits::infinity() : Limits::max();
+  const Wide allowed = Wide(b.allowed);
+  if (!b.allows) return first_where(x, n, [=](T value) -> unsigned char { return (Wide(value) < low) | (Wide(value) > high); });
+  return first_where(x, n, [=](T value) -> unsigned char { return ((Wide(value) < low) | (Wide(value) > high)) & (Wide(value) != allowed); });
+}
+
 template <class T>
 int64_t outside(const void* data, int64_t n, const Bounds& b) {
   const T* x = static_cast<const T*>(data);
-  using Wide = std::conditional_t<std::is_floating_point_v<T>, double, int64_t>;
-  const Wide low = Wide(b.low), high = Wide(b.high), allowed = Wide(b.allowed);
-  const bool no_low = !b.has_low, no_high = !b.has_high, allows = b.allows;
-  return first_where(x, n, [=](T value) -> unsigned char {
-    const Wide v = Wide(value);
-    return ((!no_low & (v < low)) | (!no_high & (v > high))) & !(allows & (v == allowed));
-  });
+  if constexpr (std::is_integral_v<T>) return outside<T, int64_t>(x, n, b);
+  else if (T(b.low) == b.low && T(b.high) == b.high && T(b.allowed) == b.allowed) return outside<T, T>(x, n, b);
+  else return outside<T, double>(x, n, b);
 }
 
 template <class T>
