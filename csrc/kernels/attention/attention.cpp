@@ -14,7 +14,7 @@
 
 #include "core/threads.hpp"
 #include "core/workspace.hpp"
-#include "kernels/recurrent/packed_weight.hpp"
+#include "kernels/matmul/packed_weight.hpp"
 #include "kernels/softmax/rows.hpp"
 
 namespace extensor::EXTENSOR_ISA {

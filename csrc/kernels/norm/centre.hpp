@@ -2,7 +2,7 @@
 // mean does not swallow a small variance.
 #pragma once
 
-#include "kernels/softmax/rows.hpp"
+#include "kernels/reduce/row_sums.hpp"
 
 namespace extensor::EXTENSOR_ISA {
 

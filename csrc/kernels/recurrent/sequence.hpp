@@ -13,10 +13,11 @@ namespace avx512bf16 { const ReduceTable& reduce_table(); }  // that of AVX-512:
 
 #include "core/threads.hpp"
 #include "core/workspace.hpp"
-#include "kernels/recurrent/packed_weight.hpp"
+#include "kernels/elementwise/vecmath.hpp"
+#include "kernels/matmul/packed_weight.hpp"
 #include "kernels/recurrent/recurrent.hpp"
 #include "kernels/reduce/reduce.hpp"
-#include "kernels/softmax/rows.hpp"
+#include "kernels/reduce/row_sums.hpp"
 #if defined(__AVX512BF16__)
 #include "kernels/recurrent/half_weight.hpp"
 #else
