@@ -1,4 +1,4 @@
-"""The walk back: programs against HIPS autograd, memory, depth, and what is refused."""
+"""The backward pass: programs against HIPS autograd, memory, depth, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The native walk back takes the steps of the readable one: same bits, same errors, nothing kept."""
+"""The native backward pass takes the steps of the readable one: same bits, same errors, nothing kept."""
 
 from __future__ import annotations
 

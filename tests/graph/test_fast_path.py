@@ -182,7 +182,7 @@ def test_powers_by_a_number(exponent):
     np.testing.assert_array_equal(found[1::2], et.power(et.tensor(x), exponent).numpy()[1::2])
 
 
-def test_only_operands_are_stretched():
+def test_only_operands_are_broadcast():
     x, alpha = et.tensor(X[:, :3, :3]), et.tensor(X[0, 0, :3])
     channels = X[0, 0, :3].reshape(3, 1)
     assert (

@@ -201,7 +201,7 @@ def test_only_the_gradients_that_are_needed(row: Row, needs: tuple[bool, bool]) 
             np.testing.assert_array_equal(g, b)
 
 
-STRETCHED = [
+BROADCAST = [
     ((4, 3), (3,)),
     ((3,), (4, 3)),
     ((5, 1), (5, 6)),
@@ -213,7 +213,7 @@ STRETCHED = [
 
 
 @each_dtype
-@pytest.mark.parametrize("shapes", STRETCHED, ids=str)
+@pytest.mark.parametrize("shapes", BROADCAST, ids=str)
 @pytest.mark.parametrize(
     "name", ["multiply_backward", "divide_backward", "power_backward", "maximum_backward"]
 )
@@ -253,7 +253,7 @@ def test_gradients_whose_shapes_do_not_fit_are_left_to_the_reference() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16], ids=["float32", "float64", "float16"])
-@pytest.mark.parametrize("shapes", STRETCHED, ids=str)
+@pytest.mark.parametrize("shapes", BROADCAST, ids=str)
 @pytest.mark.parametrize("name", ["add_backward", "subtract_backward"])
 def test_gradients_of_sums_and_differences(name: str, shapes: Any, dtype: Any) -> None:
     g = np.random.default_rng(0).integers(-4, 5, np.broadcast_shapes(*shapes)).astype(dtype)

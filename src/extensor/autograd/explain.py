@@ -76,7 +76,7 @@ def _norm(grad: Any) -> float:
 
 
 class _MeasuringWalk(Walk):
-    """A walk back that notes the norm of what arrives at each node."""
+    """A backward pass that notes the norm of what arrives at each node."""
 
     def __init__(self, norms: dict[int, float], *options: Any) -> None:
         super().__init__(*options)

@@ -34,7 +34,7 @@ def jacobian(fn: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callab
 
 
 def jacrev(fn: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
-    """:func:`jacobian` under its name in JAX and PyTorch: row by row, by one walk back per element of the output.
+    """:func:`jacobian` under its name in JAX and PyTorch: row by row, by one backward pass per element of the output.
 
     Example:
         >>> import extensor as et

@@ -76,7 +76,7 @@ class MixedPrecision:
         return None if self.scaler is None else self.scaler.get_scale()
 
     def scaled(self, loss: ExTensor) -> ExTensor:
-        """The loss to walk back from."""
+        """The loss that the backward pass starts from."""
         return loss if self.scaler is None else self.scaler.scale(loss)
 
     def refuse(self, optimizer: Optimizer) -> bool:

@@ -14,7 +14,7 @@ __all__ = ["embedding", "embedding_backward"]
 
 @kernel(exact=True)
 def embedding(indices, weight, padding_idx):
-    """The padding is the gradient's affair."""
+    """The padding counts for the gradient alone."""
     return weight[indices]
 
 
