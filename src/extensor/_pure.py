@@ -5,17 +5,14 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
-from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
 import numpy as np
 
 __all__ = [
-    "Blocks", "NodeBase", "OpBase", "RecordingBlock", "TensorBase", "bump_structure", "clear_plans", "current_trace", "enable_plans", "exchange_mode",
-    "exchange_observer", "exchange_reader", "exchange_recording", "exchange_trace", "exchange_values_read",
-    "get_mode", "get_observer", "is_recording", "next_sequence", "plan_counts", "register_classes",
-    "register_device_array", "set_plan_maker",
+    "Blocks", "NodeBase", "OpBase", "RecordingBlock", "TensorBase", "bump_structure", "clear_plans", "enable_plans",
+    "next_sequence", "plan_counts", "register_classes", "register_device_array", "set_helpers", "this_thread",
 ]  # fmt: skip
 
 
@@ -34,9 +31,9 @@ class TensorBase:
 
     @property
     def _array(self) -> np.ndarray:
-        _state.values_read = True
-        if _state.reader is not None:
-            _state.reader(self)
+        this_thread.values_read = True
+        if this_thread.reader is not None:
+            this_thread.reader(self)
         fetch = getattr(self._data, "fetch", None)  # of an array on another device
         return self._data if fetch is None else fetch()
 
@@ -115,16 +112,16 @@ class OpBase:
         return
 
 
-class _State(threading.local):
+class _ThreadState(threading.local):
     recording = True
     observer: Any = None
-    reader: Any = None
     trace: list[Any] | None = None
+    reader: Any = None
     values_read = False
     mode = 0
 
 
-_state = _State()
+this_thread: Any = _ThreadState()
 
 next_sequence = itertools.count(1).__next__
 
@@ -142,21 +139,28 @@ def register_classes(tensor: type, node: type, ops: tuple[type, ...], package_pa
     _package_path = package_path
 
 
+def set_helpers(**helpers: Any) -> None:
+    """There is nothing native that would call them."""
+
+
 class Blocks(threading.local):
-    """The blocks of one kind that this thread is in, as [block, what was before it]; the innermost comes last.
+    """The blocks that change one attribute of the state of this thread, as [block, what was before it]; the innermost comes last.
 
     Blocks may be entered again and left in any order (generators do that): the last one to be left restores what was before
     the first.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, state: Any, attribute: str) -> None:
+        self.state = state
+        self.attribute = attribute
         self.blocks: list[list[Any]] = []
 
-    def enter(self, block: object, before: Any) -> None:
-        """This thread has entered a block, before which something was so."""
-        self.blocks.append([block, before])
+    def enter(self, block: object, value: Any) -> None:
+        """This thread enters a block, in which the attribute has a value."""
+        self.blocks.append([block, getattr(self.state, self.attribute)])
+        setattr(self.state, self.attribute, value)
 
-    def leave(self, block: object, exchange: Callable[[Any], Any]) -> None:
+    def leave(self, block: object) -> None:
         """This thread leaves a block: what was before it is restored, now or when the block inside it is left."""
         blocks = self.blocks
         place = len(blocks) - 1
@@ -168,12 +172,12 @@ class Blocks(threading.local):
             )
         _, before = blocks.pop(place)
         if place == len(blocks):
-            exchange(before)
+            setattr(self.state, self.attribute, before)
         else:
             blocks[place][1] = before
 
 
-_recording = Blocks()
+_recording = Blocks(this_thread, "recording")
 
 
 class RecordingBlock:
@@ -185,70 +189,10 @@ class RecordingBlock:
         self._on = bool(on)
 
     def __enter__(self) -> None:
-        _recording.enter(self, exchange_recording(self._on))
+        _recording.enter(self, self._on)
 
     def __exit__(self, *exception: object) -> None:
-        _recording.leave(self, exchange_recording)
-
-
-def is_recording() -> bool:
-    """Whether this thread records."""
-    return _state.recording
-
-
-def exchange_recording(on: bool) -> bool:
-    """Set whether this thread records; returns what it was."""
-    before, _state.recording = _state.recording, on
-    return before
-
-
-def get_observer() -> Any:
-    """What sees every op call of this thread, or None."""
-    return _state.observer
-
-
-def exchange_observer(observer: Any) -> Any:
-    """Set the observer of this thread; returns what it was."""
-    before, _state.observer = _state.observer, observer
-    return before
-
-
-def get_mode() -> int:
-    """What else decisions of this thread depend on."""
-    return _state.mode
-
-
-def exchange_mode(mode: int) -> int:
-    """Set what else decisions of this thread depend on; returns what it was."""
-    before, _state.mode = _state.mode, mode
-    return before
-
-
-def set_plan_maker(function: Any) -> None:
-    """There are no plans to make."""
-
-
-def current_trace() -> list[Any] | None:
-    """The list that kernel calls of this thread are noted in, or None."""
-    return _state.trace
-
-
-def exchange_trace(trace: list[Any] | None) -> list[Any] | None:
-    """Set the list that kernel calls of this thread are noted in; returns what it was."""
-    before, _state.trace = _state.trace, trace
-    return before
-
-
-def exchange_reader(reader: Any) -> Any:
-    """Set what is called with a tensor whose elements are looked at; returns what it was."""
-    before, _state.reader = _state.reader, reader
-    return before
-
-
-def exchange_values_read(value: bool) -> bool:
-    """Set whether elements were looked at; returns what it was."""
-    before, _state.values_read = _state.values_read, value
-    return before
+        _recording.leave(self)
 
 
 structure_version = itertools.count(1)

@@ -16,9 +16,9 @@ from .dtypes import SUPPORTED, as_dtype, bfloat16, complex64, complex128, float3
 from .errors import GraphError, describe
 
 try:
-    from ._native import TensorBase, get_observer
+    from ._native import TensorBase, this_thread
 except ModuleNotFoundError:
-    from ._pure import TensorBase, get_observer
+    from ._pure import TensorBase, this_thread
 
 __all__ = [
     "ExTensor",
@@ -124,7 +124,7 @@ class ExTensor(TensorBase):
                     f"[grad] must have the tensor's shape {self.shape} and dtype {self.dtype}, "
                     f"got {value.shape} and {value.dtype}"
                 )
-        observer = get_observer()
+        observer = this_thread.observer
         if observer is not None and hasattr(observer, "note_leaf"):  # a function is being compiled
             observer.note_leaf(self)
         self._grad = value
@@ -151,7 +151,7 @@ class ExTensor(TensorBase):
 
     def detach(self) -> ExTensor:
         """The same elements without a history; shares memory."""
-        observer = get_observer()
+        observer = this_thread.observer
         if observer is not None and hasattr(observer, "note_use"):  # a function is being compiled
             observer.note_use(self)
         return ExTensor(self._data)

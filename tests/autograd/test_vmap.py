@@ -248,7 +248,7 @@ def test_an_error_inside_leaves_nothing_behind() -> None:
             fn(X)
     _same(et.sin(X), np.sin(X.numpy()))
     assert not et.graph.levels.running
-    assert et.graph.get_observer() is None
+    assert et.graph.this_thread.observer is None
 
 
 # Modules and random numbers

@@ -78,6 +78,77 @@ def test_an_edited_body_of_kernels_is_what_runs() -> None:
     assert found[0] != usual.tolist()
 
 
+def test_an_edited_default_is_what_runs() -> None:
+    grad = et.ones((2, 3))
+    for _ in range(3):
+        assert et.multiply_backward(grad, X, X).grad_b is not None
+    defaults = et.multiply_backward.fn.__kwdefaults__  # type: ignore[attr-defined]
+    before = defaults["needs"]
+    try:
+        defaults["needs"] = (True, False)
+        for _ in range(3):
+            assert et.multiply_backward(grad, X, X).grad_b is None
+    finally:
+        defaults["needs"] = before
+    for _ in range(3):
+        assert et.multiply_backward(grad, X, X).grad_b is not None
+
+
+@pytest.mark.parametrize("field", ["native", "reference"])
+def test_an_edited_kernel_is_what_runs(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(3):
+        usual = et.tanh(X).tolist()
+    with monkeypatch.context() as patch:
+        patch.setattr(kernels.tanh, field, lambda x: x * 2)
+        if field == "reference":
+            patch.setattr(kernels.tanh, "native", None)
+        for _ in range(3):
+            assert et.tanh(X).tolist() == (X * 2).tolist()
+    for _ in range(3):
+        assert et.tanh(X).tolist() == usual
+
+
+NUMBERS = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    2.0,
+    3.0,
+    0.5,
+    -0.5,
+    1e-30,
+    1e30,
+    1e300,
+    float("inf"),
+    float("-inf"),
+    float("nan"),
+]
+
+
+@pytest.mark.parametrize("name", [n for n in et.__all__ if getattr(getattr(et, n), "numbers", 0)])
+def test_no_body_decides_by_a_number_that_is_no_part_of_the_kind(name: str) -> None:
+    """A plan made with one number serves every other: each is tried as the one that makes it."""
+    op, grad = getattr(et, name), et.ones((2, 3))
+
+    def call(x: et.ExTensor, number: float) -> list[object]:
+        found = []
+        for args in ((x, number), (number, x)):
+            result = op(grad, *args) if op.is_backward else op(*args)
+            found += list(result) if isinstance(result, tuple) else [result]
+        return [r if r is None else (r.dtype, r.numpy().tobytes()) for r in found]
+
+    for x in (X, X.astype(et.float16), et.tensor([[1, 2, 3], [4, 5, 6]])):
+        if op.is_backward and x.dtype == et.int64:
+            continue
+        with run_bodies():
+            wanted = [call(x, number) for number in NUMBERS]
+        for first in NUMBERS:
+            clear_plans()
+            call(x, first), call(x, first)
+            assert [call(x, number) for number in NUMBERS] == wanted
+
+
 def test_hits_are_counted() -> None:
     clear_plans()
     for _ in range(5):

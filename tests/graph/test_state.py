@@ -11,16 +11,16 @@ import pytest
 
 import extensor as et
 from extensor.autograd import engine
-from extensor.graph import is_recording, observe, ops, set_recording, state
+from extensor.graph import observe, ops, set_recording, state, this_thread
 
 
 def test_entered_again() -> None:
     block = et.no_grad()
     with block:
         with block:
-            assert not is_recording()
-        assert not is_recording()
-    assert is_recording()
+            assert not this_thread.recording
+        assert not this_thread.recording
+    assert this_thread.recording
 
 
 def test_left_in_another_order() -> None:
@@ -31,17 +31,17 @@ def test_left_in_another_order() -> None:
     first, second = paused(), paused()
     next(first), next(second)
     first.close()
-    assert not is_recording()
+    assert not this_thread.recording
     second.close()
-    assert is_recording()
+    assert this_thread.recording
 
 
 def test_on_within_off() -> None:
     with et.no_grad():
         with set_recording(True):
-            assert is_recording()
-        assert not is_recording()
-    assert is_recording()
+            assert this_thread.recording
+        assert not this_thread.recording
+    assert this_thread.recording
 
 
 def test_one_block_in_two_threads() -> None:
@@ -49,16 +49,16 @@ def test_one_block_in_two_threads() -> None:
 
     def run() -> None:
         with block:
-            found.append(is_recording())
-        found.append(is_recording())
+            found.append(this_thread.recording)
+        found.append(this_thread.recording)
 
     with block:
         thread = threading.Thread(target=run)
         thread.start()
         thread.join()
-        assert not is_recording()
+        assert not this_thread.recording
     assert found == [False, True]
-    assert is_recording()
+    assert this_thread.recording
 
 
 def test_left_without_being_entered() -> None:
@@ -66,18 +66,20 @@ def test_left_without_being_entered() -> None:
         et.no_grad().__exit__(None, None, None)
 
 
-def interrupted(exchange: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The exchange of a state with an interrupt right after it, the first time: there Python looks for signals."""
-    left = [True]
+class Interrupted:
+    """The state of the thread, with an interrupt right after an attribute of it was set, the first time."""
 
-    def exchange_and_raise(value: Any) -> Any:
-        before = exchange(value)
-        if left:
-            left.clear()
+    def __init__(self, attribute: str) -> None:
+        self.__dict__["left"] = [attribute]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(this_thread, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(this_thread, name, value)
+        if name in self.left:
+            self.left.clear()
             raise KeyboardInterrupt
-        return before
-
-    return exchange_and_raise
 
 
 def call_forward(x: et.ExTensor) -> Any:
@@ -97,26 +99,26 @@ def test_an_interrupt_right_after_recording_was_paused(
     call: Callable[[et.ExTensor], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x = et.tensor(np.ones(3), requires_grad=True)
-    monkeypatch.setattr(ops, "exchange_recording", interrupted(ops.exchange_recording))
+    monkeypatch.setattr(ops, "this_thread", Interrupted("recording"))
     with pytest.raises(KeyboardInterrupt):
         call(x)
-    assert is_recording()
+    assert this_thread.recording
 
 
 def test_an_interrupt_at_the_start_of_a_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     loss = (et.tensor(np.ones(3), requires_grad=True) ** 2).sum()
-    monkeypatch.setattr(engine, "exchange_recording", interrupted(engine.exchange_recording))
+    monkeypatch.setattr(engine, "this_thread", Interrupted("recording"))
     with pytest.raises(KeyboardInterrupt):
         loss.backward()
-    assert is_recording()
+    assert this_thread.recording
 
 
 def test_an_interrupt_right_after_an_observer_was_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state, "exchange_observer", interrupted(state.exchange_observer))
+    monkeypatch.setattr(state, "this_thread", Interrupted("observer"))
     with pytest.raises(KeyboardInterrupt):
         with observe(lambda op, args, kwargs: None):
             pass
-    assert state.get_observer() is None
+    assert this_thread.observer is None
 
 
 def test_interrupts_at_any_moment_leave_recording_on() -> None:
@@ -136,7 +138,7 @@ def test_interrupts_at_any_moment_leave_recording_on() -> None:
                         et.exp(x)
             except KeyboardInterrupt:
                 found += 1
-            assert is_recording()
+            assert this_thread.recording
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -1,4 +1,4 @@
-// Tensors and nodes: their fields, and the collector's view of them.
+// Tensors and nodes: their fields, how they are made, and how they go.
 #include "bindings/recorder/objects.hpp"
 
 #include <cstddef>
@@ -15,7 +15,7 @@ PyTypeObject* op_base = nullptr;
 PyTypeObject* device_array_type = nullptr;
 PyObject* package_path = nullptr;
 long long last_sequence = 0;
-__thread ThreadState state;
+Helpers helpers;
 
 namespace {
 
@@ -35,15 +35,6 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   self->node = Py_NewRef(node);
   self->requires_grad = static_cast<char>(requires_grad);
   return reinterpret_cast<PyObject*>(self);
-}
-
-int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
-  auto* self = reinterpret_cast<Tensor*>(object);
-  Py_VISIT(Py_TYPE(object));
-  Py_VISIT(self->array);
-  Py_VISIT(self->grad);
-  Py_VISIT(self->node);
-  return 0;
 }
 
 // The array stays until the end: a tensor without one is never seen.
@@ -85,17 +76,7 @@ int set_array(PyObject* self, PyObject* value, void*) {
   return 0;
 }
 
-PyObject* get_shape(PyObject* self, void*) {
-  PyArrayObject* array = array_of(self);
-  PyObject* shape = PyTuple_New(PyArray_NDIM(array));
-  for (int i = 0; shape != nullptr && i < PyArray_NDIM(array); ++i) {
-    PyObject* length = PyLong_FromSsize_t(PyArray_DIM(array, i));
-    if (length == nullptr) Py_CLEAR(shape);
-    else PyTuple_SET_ITEM(shape, i, length);
-  }
-  return shape;
-}
-
+PyObject* get_shape(PyObject* self, void*) { return PyArray_IntTupleFromIntp(PyArray_NDIM(array_of(self)), PyArray_DIMS(array_of(self))); }
 PyObject* get_dtype(PyObject* self, void*) { return Py_NewRef(reinterpret_cast<PyObject*>(PyArray_DESCR(array_of(self)))); }
 PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(PyArray_NDIM(array_of(self))); }
 PyObject* get_size(PyObject* self, void*) { return PyLong_FromSsize_t(PyArray_SIZE(array_of(self))); }
@@ -135,7 +116,6 @@ void tensor_dealloc(PyObject* object) {
   Py_TRASHCAN_BEGIN(object, tensor_dealloc)  // a chain of 100,000 operations is freed without recursion
   PyTypeObject* type = Py_TYPE(object);
   if (as_tensor(object)->weakrefs != nullptr) PyObject_ClearWeakRefs(object);
-  tensor_clear(object);
   Py_CLEAR(as_tensor(object)->array);
   Py_CLEAR(as_tensor(object)->grad);
   Py_CLEAR(as_tensor(object)->node);
@@ -150,7 +130,7 @@ namespace {
 PyType_Slot tensor_slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(tensor_new)},
     {Py_tp_dealloc, reinterpret_cast<void*>(tensor_dealloc)},
-    {Py_tp_traverse, reinterpret_cast<void*>(tensor_traverse)},
+    {Py_tp_traverse, reinterpret_cast<void*>(Collected<Tensor, &Tensor::array, &Tensor::grad, &Tensor::node>::traverse)},
     {Py_tp_clear, reinterpret_cast<void*>(tensor_clear)},
     {Py_tp_members, tensor_members},
     {Py_tp_getset, tensor_properties},
@@ -189,50 +169,6 @@ PyObject* node_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return reinterpret_cast<PyObject*>(make_node(type, op, edges, saved, options));
 }
 
-int node_traverse(PyObject* object, visitproc visit, void* arg) {
-  auto* self = reinterpret_cast<Node*>(object);
-  Py_VISIT(Py_TYPE(object));
-  Py_VISIT(self->op);
-  Py_VISIT(self->edges);
-  Py_VISIT(self->saved);
-  Py_VISIT(self->options);
-  Py_VISIT(self->casts);
-  Py_VISIT(self->outputs);
-  Py_VISIT(self->shapes);
-  Py_VISIT(self->shape);
-  Py_VISIT(self->code);
-  return 0;
-}
-
-int node_clear(PyObject* object) {
-  auto* self = reinterpret_cast<Node*>(object);
-  Py_CLEAR(self->op);
-  Py_CLEAR(self->edges);
-  Py_CLEAR(self->saved);
-  Py_CLEAR(self->options);
-  Py_CLEAR(self->casts);
-  Py_CLEAR(self->outputs);
-  Py_CLEAR(self->shapes);
-  Py_CLEAR(self->shape);
-  Py_CLEAR(self->code);
-  return 0;
-}
-
-}  // namespace
-
-void node_dealloc(PyObject* object) {
-  PyObject_GC_UnTrack(object);
-  Py_TRASHCAN_BEGIN(object, node_dealloc)
-  PyTypeObject* type = Py_TYPE(object);
-  if (reinterpret_cast<Node*>(object)->weakrefs != nullptr) PyObject_ClearWeakRefs(object);
-  node_clear(object);
-  type->tp_free(object);
-  Py_DECREF(type);
-  Py_TRASHCAN_END
-}
-
-namespace {
-
 PyMemberDef node_members[] = {
     {"op", T_OBJECT, offsetof(Node, op), 0, nullptr},
     {"edges", T_OBJECT, offsetof(Node, edges), 0, nullptr},
@@ -250,9 +186,9 @@ PyMemberDef node_members[] = {
 
 PyType_Slot node_slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(node_new)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(node_dealloc)},
-    {Py_tp_traverse, reinterpret_cast<void*>(node_traverse)},
-    {Py_tp_clear, reinterpret_cast<void*>(node_clear)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(NodeFields::dealloc)},
+    {Py_tp_traverse, reinterpret_cast<void*>(NodeFields::traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(NodeFields::clear)},
     {Py_tp_members, node_members},
     {Py_tp_doc, const_cast<char*>("The fields of a recorded call.")},
     {0, nullptr}};

@@ -37,7 +37,8 @@ struct Op {
   PyObject* weakrefs;
   unsigned long long id;     // never given twice, unlike an address
   PyObject* fn;              // the readable body
-  PyObject *own_fn, *own_code, *own_defaults, *own_keyword_defaults;  // as it was defined; while it is edited, it runs each time
+  PyObject *own_fn, *own_code, *own_defaults;  // as it was defined; while it is edited, it runs each time
+  PyObject* own_keyword_defaults;              // names and values in turn, as a tuple: the dict may change
   PyObject* backward;        // called with what a node saved, it returns a gradient for each edge; nullptr: Python asks the rule
   char takes_needs;          // whether it is told which gradients are wanted
   char planned;              // whether its decisions may be repeated
@@ -54,14 +55,20 @@ extern PyTypeObject* device_array_type;  // extensor.kernels.devices.DeviceArray
 extern PyObject* package_path;  // frames below it are not the user's
 extern long long last_sequence;
 
-// The state of a thread.
+// Functions of Python that the recorder calls, and float32; told by set_helpers, for as long as the process lives.
+struct Helpers {
+  PyObject *make_plan, *add, *astype, *wide, *complete, *gradients, *check, *check_gradients;
+};
+extern Helpers helpers;
+
+// The state of a thread; Python sees it as `this_thread`. Objects are owned; nullptr is None there.
 struct ThreadState {
   bool pauses_recording;  // zero is the usual state: memory of a thread starts as zeros
   bool values_read;       // whether the body that is running looked at the elements of a tensor
-  PyObject* observer;
-  PyObject* trace;  // the list of kernel calls of the body that is running, or nullptr
-  PyObject* reader;  // called with a tensor whose elements are looked at outside of ops, or nullptr
-  long long mode;   // whatever else the bodies of ops look at, such as autocast
+  PyObject* observer;     // sees every call of an op
+  PyObject* trace;        // the list of kernel calls of the body that is running
+  PyObject* reader;       // called with a tensor whose elements are looked at outside of ops
+  long long mode;         // whatever else the bodies of ops look at, such as autocast
   bool records() const { return !pauses_recording; }
 };
 extern __thread ThreadState state;  // not thread_local, whose every use from another file is a call
@@ -75,9 +82,35 @@ inline bool is_tensor(PyObject* object) {
 // Whether an array stands for one on another device: its memory here holds nothing.
 inline bool is_on_device(PyObject* array) { return Py_TYPE(array) == device_array_type; }
 
-// How the objects of these classes and of Python classes without fields of their own go.
+// The collector's view of a class that holds objects in these fields, and how its objects go.
+template <class T, PyObject* T::*... fields>
+struct Collected {
+  static int traverse(PyObject* object, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(object));
+    for (PyObject* field : {reinterpret_cast<T*>(object)->*fields...}) Py_VISIT(field);
+    return 0;
+  }
+
+  static int clear(PyObject* object) {
+    for (PyObject** field : {&(reinterpret_cast<T*>(object)->*fields)...}) Py_CLEAR(*field);
+    return 0;
+  }
+
+  static void dealloc(PyObject* object) {
+    PyObject_GC_UnTrack(object);
+    Py_TRASHCAN_BEGIN(object, dealloc)  // a chain of 100,000 operations is freed without recursion
+    PyTypeObject* type = Py_TYPE(object);
+    if (reinterpret_cast<T*>(object)->weakrefs != nullptr) PyObject_ClearWeakRefs(object);
+    clear(object);
+    type->tp_free(object);
+    Py_DECREF(type);
+    Py_TRASHCAN_END
+  }
+};
+
+using NodeFields = Collected<Node, &Node::op, &Node::edges, &Node::saved, &Node::options, &Node::casts, &Node::outputs, &Node::shapes, &Node::shape, &Node::code>;
+
 void tensor_dealloc(PyObject* object);
-void node_dealloc(PyObject* object);
 
 // Whether a tensor is of a class of this package: what a user's subclass overrides, no key can tell.
 bool has_our_class(PyObject* tensor);
@@ -89,13 +122,13 @@ PyObject* make_tensor(PyObject* array, bool requires_grad, PyObject* node);
 Node* make_node(PyTypeObject* type, PyObject* op, PyObject* edges, PyObject* saved, PyObject* options);
 
 // Add functions to the module. False with a Python error set on failure.
-bool bind_blocks(PyObject* module);
+bool bind_state(PyObject* module);
 bool bind_plans(PyObject* module);
 bool bind_walk(PyObject* module);
 bool bind_program(PyObject* module);
 bool bind_update(PyObject* module);
 
 // Whether the body of an op is the one it had when it was recorded, or defined.
-bool has_body(const Op* op, PyObject* fn, PyObject* code, PyObject* defaults, PyObject* keyword_defaults);
+bool has_body(const Op* op, PyObject* fn, PyObject* code, PyObject* defaults);
 
 }  // namespace extensor::recorder

@@ -16,7 +16,6 @@ constexpr int set_count = 2048, ways = 4;
 Plan* table[set_count][ways];
 long long hits = 0, misses = 0, clock = 0;
 bool enabled = true;
-PyObject* make_plan = nullptr;  // graph.plans.make_plan
 PyObject* name_call = nullptr;
 
 // Kinds of calls that were met once. A plan is made at the second meeting: a shape that comes only once is not worth it.
@@ -34,9 +33,19 @@ Plan* find(const Key& key) {
   return nullptr;
 }
 
+// Whether a dict (or nullptr) holds these names and values (or none), and the very same objects.
+bool has_items(PyObject* dict, PyObject* items) {
+  if (dict == nullptr || items == nullptr) return dict == items;
+  if (2 * PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(items)) return false;
+  PyObject *name, *value;
+  for (Py_ssize_t at = 0, i = 0; PyDict_Next(dict, &at, &name, &value); i += 2)
+    if (PyTuple_GET_ITEM(items, i) != name || PyTuple_GET_ITEM(items, i + 1) != value) return false;
+  return true;
+}
+
 // Whether an op may have plans, and its body is as it was defined.
 bool has_plans(const Op* op) {
-  return op->planned && has_body(op, op->own_fn, op->own_code, op->own_defaults, op->own_keyword_defaults);
+  return op->planned && has_body(op, op->own_fn, op->own_code, op->own_defaults);
 }
 
 void keep(Plan* made, const Key& key) {
@@ -53,15 +62,11 @@ void keep(Plan* made, const Key& key) {
   if (made != nullptr) made->release();
 }
 
+// Op.call, which runs the body.
 PyObject* call_in_python(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  const Py_ssize_t count = PyVectorcall_NARGS(nargsf) + (kwnames != nullptr ? PyTuple_GET_SIZE(kwnames) : 0);
-  PyObject* small[16];
-  PyObject** all = count + 1 <= 16 ? small : static_cast<PyObject**>(PyMem_Malloc(size_t(count + 1) * sizeof(PyObject*)));
-  if (all == nullptr) return PyErr_NoMemory();
-  all[0] = self;
-  if (count > 0) std::memcpy(all + 1, args, size_t(count) * sizeof(PyObject*));
-  PyObject* result = PyObject_VectorcallMethod(name_call, all, size_t(PyVectorcall_NARGS(nargsf)) + 1, kwnames);
-  if (all != small) PyMem_Free(all);
+  PyObject* method = PyObject_GetAttr(self, name_call);
+  PyObject* result = method == nullptr ? nullptr : PyObject_Vectorcall(method, args, nargsf, kwnames);
+  Py_XDECREF(method);
   return result;
 }
 
@@ -87,15 +92,15 @@ PyObject* decide(Op* op, PyObject* const* args, size_t nargsf, PyObject* kwnames
   std::vector<PyObject*> given(args, args + count + named);
   freshen_numbers(op, given.data(), count, key);
   const Ref calls = owned(PyList_New(0));
-  state.trace = calls;
+  Py_XSETREF(state.trace, Py_NewRef(calls.get()));
   state.values_read = false;
-  PyObject* made = call_in_python(reinterpret_cast<PyObject*>(op), given.data(), nargsf, kwnames);
+  PyObject* made = call_in_python(reinterpret_cast<PyObject*>(op), given.data(), size_t(count), kwnames);
   const bool read = state.values_read;
-  state.trace = nullptr;
+  Py_CLEAR(state.trace);
   Ref result = owned(made);
   const Ref leaves = owned(PyTuple_New(key.leaf_count));
   for (int i = 0; i < key.leaf_count; ++i) PyTuple_SET_ITEM(leaves.get(), i, Py_NewRef(key.leaves[i]));
-  const Ref description = read ? shared(Py_None) : owned(PyObject_CallFunctionObjArgs(make_plan, leaves.get(), calls.get(), result.get(), nullptr));
+  const Ref description = read ? shared(Py_None) : owned(PyObject_CallFunctionObjArgs(helpers.make_plan, leaves.get(), calls.get(), result.get(), nullptr));
   Plan* plan = Plan::make(key, description);
   if (plan == nullptr) throw PythonError();
   keep(plan, key);
@@ -115,9 +120,8 @@ PyObject* call_op(PyObject* self, PyObject* const* args, size_t nargsf, PyObject
   if (plan == nullptr) ++misses;
   if (plan == nullptr || plan->runs_body()) return call_in_python(self, args, nargsf, kwnames);
   ++hits;
-  plan->acquire();
+  const Plan::Held held(plan);
   PyObject* result = plan->run(op, key);
-  plan->release();
   if (result != nullptr || (PyErr_Occurred() && (PyErr_ExceptionMatches(PyExc_MemoryError) || !PyErr_ExceptionMatches(PyExc_Exception)))) return result;
   PyErr_Clear();  // what is wrong with the arguments, the body knows how to say
   return call_in_python(self, args, nargsf, kwnames);
@@ -145,24 +149,7 @@ void name_memory_error(PyObject* op) {
   Py_XDECREF(name);
 }
 
-// Whatever happens inside a call, an interrupt between two lines included, leaves the state of the thread as it was.
-class RestoredState {
- public:
-  RestoredState() = default;
-  ~RestoredState() {
-    state.pauses_recording = paused_;
-    state.mode = mode_;
-  }
-  RestoredState(const RestoredState&) = delete;
-  RestoredState& operator=(const RestoredState&) = delete;
-
- private:
-  const bool paused_ = state.pauses_recording;
-  const long long mode_ = state.mode;
-};
-
 PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  const RestoredState restored;
   PyObject* result = guarded([&] { return call_op(self, args, nargsf, kwnames); });
   if (result == nullptr && PyErr_ExceptionMatches(PyExc_MemoryError)) name_memory_error(self);
   return result;
@@ -175,13 +162,14 @@ PyObject* op_outcome(PyObject* self, PyObject* const* args, Py_ssize_t count, Py
   Plan* plan = nullptr;
   if (enabled && has_plans(op) && key.read(op, args, count, kwnames, uint64_t(state.mode) << 1)) plan = find(key);
   if (plan == nullptr || plan->runs_body()) Py_RETURN_NONE;
-  plan->acquire();
-  PyObject* found = plan->outcome(key);
-  plan->release();
+  const Plan::Held held(plan);
+  PyObject* found = guarded([&] { return plan->outcome(key); });
   if (found != nullptr) return found;
   PyErr_Clear();
   Py_RETURN_NONE;
 }
+
+using OpFields = Collected<Op, &Op::dict, &Op::fn, &Op::backward, &Op::own_fn, &Op::own_code, &Op::own_defaults, &Op::own_keyword_defaults>;
 
 PyObject* op_new(PyTypeObject* type, PyObject*, PyObject*) {
   auto* self = reinterpret_cast<Op*>(type->tp_alloc(type, 0));
@@ -193,47 +181,15 @@ PyObject* op_new(PyTypeObject* type, PyObject*, PyObject*) {
   return reinterpret_cast<PyObject*>(self);
 }
 
-int op_traverse(PyObject* object, visitproc visit, void* arg) {
-  auto* self = reinterpret_cast<Op*>(object);
-  Py_VISIT(Py_TYPE(object));
-  Py_VISIT(self->dict);
-  Py_VISIT(self->fn);
-  Py_VISIT(self->backward);
-  Py_VISIT(self->own_fn);
-  Py_VISIT(self->own_code);
-  Py_VISIT(self->own_defaults);
-  Py_VISIT(self->own_keyword_defaults);
-  return 0;
-}
-
-int op_clear(PyObject* object) {
-  auto* self = reinterpret_cast<Op*>(object);
-  self->planned = 0;
-  Py_CLEAR(self->dict);
-  Py_CLEAR(self->fn);
-  Py_CLEAR(self->backward);
-  Py_CLEAR(self->own_fn);
-  Py_CLEAR(self->own_code);
-  Py_CLEAR(self->own_defaults);
-  Py_CLEAR(self->own_keyword_defaults);
-  return 0;
-}
-
-void op_dealloc(PyObject* object) {
-  PyObject_GC_UnTrack(object);
-  PyTypeObject* type = Py_TYPE(object);
-  if (reinterpret_cast<Op*>(object)->weakrefs != nullptr) PyObject_ClearWeakRefs(object);
-  op_clear(object);
-  type->tp_free(object);
-  Py_DECREF(type);
-}
-
 PyObject* op_get(PyObject* self, PyObject* instance, PyObject*) {
   if (instance == nullptr || instance == Py_None) return Py_NewRef(self);
   return PyMethod_New(self, instance);
 }
 
-PyObject* get_fn(PyObject* self, void*) { return Py_NewRef(reinterpret_cast<Op*>(self)->fn); }
+PyObject* get_fn(PyObject* self, void*) {
+  PyObject* fn = reinterpret_cast<Op*>(self)->fn;
+  return Py_NewRef(fn != nullptr ? fn : Py_None);  // the collector may have been here
+}
 
 int set_fn(PyObject* self, PyObject* value, void*) {
   auto* op = reinterpret_cast<Op*>(self);
@@ -247,24 +203,21 @@ int set_fn(PyObject* self, PyObject* value, void*) {
     op->own_fn = Py_NewRef(value);
     op->own_code = Py_NewRef(body->func_code);
     op->own_defaults = Py_XNewRef(body->func_defaults);
-    op->own_keyword_defaults = Py_XNewRef(body->func_kwdefaults);
+    if (body->func_kwdefaults != nullptr) {
+      op->own_keyword_defaults = PyTuple_New(2 * PyDict_GET_SIZE(body->func_kwdefaults));
+      if (op->own_keyword_defaults == nullptr) return -1;
+      PyObject *name, *found;
+      for (Py_ssize_t at = 0, i = 0; PyDict_Next(body->func_kwdefaults, &at, &name, &found); i += 2) {
+        PyTuple_SET_ITEM(op->own_keyword_defaults, i, Py_NewRef(name));
+        PyTuple_SET_ITEM(op->own_keyword_defaults, i + 1, Py_NewRef(found));
+      }
+    }
   }
-  return 0;
-}
-
-PyObject* get_planned(PyObject* self, void*) { return PyBool_FromLong(reinterpret_cast<Op*>(self)->planned); }
-
-int set_planned(PyObject* self, PyObject* value, void*) {
-  auto* op = reinterpret_cast<Op*>(self);
-  const int wanted = value == nullptr ? 0 : PyObject_IsTrue(value);
-  if (wanted < 0) return -1;
-  op->planned = wanted && op->own_fn != nullptr;
   return 0;
 }
 
 PyGetSetDef op_properties[] = {
     {"fn", get_fn, set_fn, "The readable body.", nullptr},
-    {"planned", get_planned, set_planned, "Whether what the body decides for a kind of call may be repeated.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyMethodDef op_methods[] = {
@@ -275,6 +228,7 @@ PyMethodDef op_methods[] = {
 PyMemberDef op_members[] = {
     {"native_backward", T_OBJECT_EX, offsetof(Op, backward), 0, nullptr},
     {"takes_needs", T_BOOL, offsetof(Op, takes_needs), 0, nullptr},
+    {"planned", T_BOOL, offsetof(Op, planned), 0, nullptr},
     {"is_backward", T_BOOL, offsetof(Op, is_backward), 0, nullptr},
     {"numbers", T_ULONGLONG, offsetof(Op, numbers), 0, nullptr},
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Op, vectorcall), READONLY, nullptr},
@@ -284,9 +238,9 @@ PyMemberDef op_members[] = {
 
 PyType_Slot op_slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(op_new)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(op_dealloc)},
-    {Py_tp_traverse, reinterpret_cast<void*>(op_traverse)},
-    {Py_tp_clear, reinterpret_cast<void*>(op_clear)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(OpFields::dealloc)},
+    {Py_tp_traverse, reinterpret_cast<void*>(OpFields::traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(OpFields::clear)},
     {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
     {Py_tp_descr_get, reinterpret_cast<void*>(op_get)},
     {Py_tp_methods, op_methods},
@@ -294,14 +248,6 @@ PyType_Slot op_slots[] = {
     {Py_tp_getset, op_properties},
     {Py_tp_doc, const_cast<char*>("The call of an op.")},
     {0, nullptr}};
-
-PyObject* set_plan_maker(PyObject*, PyObject* function) {
-  Py_XSETREF(make_plan, Py_NewRef(function));
-  Py_RETURN_NONE;
-}
-
-// The list of kernel calls of the body that is running, or None.
-PyObject* current_trace(PyObject*, PyObject*) { return Py_NewRef(state.trace == nullptr ? Py_None : state.trace); }
 
 PyObject* clear_plans(PyObject*, PyObject*) {
   for (auto& set : table)
@@ -325,30 +271,19 @@ PyObject* enable_plans(PyObject*, PyObject* on) {
   return PyBool_FromLong(std::exchange(enabled, wanted != 0));
 }
 
-PyObject* get_mode(PyObject*, PyObject*) { return PyLong_FromLongLong(state.mode); }
-
-PyObject* exchange_mode(PyObject*, PyObject* wanted) {
-  const long long value = PyLong_AsLongLong(wanted);
-  if (value == -1 && PyErr_Occurred()) return nullptr;
-  return PyLong_FromLongLong(std::exchange(state.mode, value));
-}
-
 PyMethodDef functions[] = {
-    {"set_plan_maker", set_plan_maker, METH_O, "Tell the recorder what makes a plan out of what a body did."},
-    {"current_trace", current_trace, METH_NOARGS, "The list of kernel calls of the body that is running, or None."},
     {"clear_plans", clear_plans, METH_NOARGS, "Forget all plans: the next call of every kind is decided by its body."},
     {"plan_counts", plan_counts, METH_NOARGS, "Calls that repeated a plan and that decided anew; plans kept, and kinds without one."},
     {"enable_plans", enable_plans, METH_O, "Set whether plans are used; returns whether they were."},
-    {"get_mode", get_mode, METH_NOARGS, "What else decisions of this thread depend on."},
-    {"exchange_mode", exchange_mode, METH_O, "Set what else decisions of this thread depend on; returns what it was."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
-bool has_body(const Op* op, PyObject* fn, PyObject* code, PyObject* defaults, PyObject* keyword_defaults) {
-  if (op->fn != fn || !PyFunction_Check(fn)) return false;
+bool has_body(const Op* op, PyObject* fn, PyObject* code, PyObject* defaults) {
+  if (fn == nullptr || op->fn != fn || !PyFunction_Check(fn)) return false;
   const auto* body = reinterpret_cast<PyFunctionObject*>(fn);
-  return body->func_code == code && body->func_defaults == defaults && body->func_kwdefaults == keyword_defaults;
+  if (body->func_code != code || body->func_defaults != defaults) return false;
+  return fn != op->own_fn || has_items(body->func_kwdefaults, op->own_keyword_defaults);
 }
 
 PyType_Spec op_spec = {"extensor._native.OpBase", sizeof(Op), 0,

@@ -12,7 +12,7 @@ bool read_ints(PyObject* tuple, std::vector<int>& out) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
     const long value = PyLong_AsLong(PyTuple_GET_ITEM(tuple, i));
     if (value == -1 && PyErr_Occurred()) return false;
-    if (value < -1 || value >= max_values) {
+    if (value < -max_values || value >= max_values) {
       PyErr_SetString(PyExc_ValueError, "[plan] a value is out of range");
       return false;
     }
@@ -37,24 +37,22 @@ PyObject* shape_of(PyObject* value) { return PyArray_IntTupleFromIntp(PyArray_ND
 // The values of one call. Leaves and constants are borrowed, the results of steps are owned.
 class Plan::Values {
  public:
-  Values(const Key& key, PyObject* constants)
-      : leaves_(key.values), leaf_count_(key.leaf_count), constants_(constants), borrowed_(key.leaf_count + int(PyTuple_GET_SIZE(constants))) {}
+  Values(const Key& key, PyObject* constants) : leaves_(key.values), leaf_count_(key.leaf_count), constants_(constants) {}
   ~Values() {
     while (result_count_ > 0) Py_DECREF(results_[--result_count_]);
   }
   Values(const Values&) = delete;
   Values& operator=(const Values&) = delete;
   PyObject* operator[](int i) const {
-    return i < leaf_count_ ? leaves_[i] : i < borrowed_ ? PyTuple_GET_ITEM(constants_, i - leaf_count_) : results_[i - borrowed_];
+    return i >= leaf_count_ ? results_[i - leaf_count_] : i >= 0 ? leaves_[i] : PyTuple_GET_ITEM(constants_, -1 - i);
   }
   void push(PyObject* value) { results_[result_count_++] = value; }
-  bool is_result(int i) const { return i >= borrowed_; }
+  bool is_result(int i) const { return i >= leaf_count_; }
 
  private:
   PyObject* const* leaves_;
-  int leaf_count_;
+  int leaf_count_, result_count_ = 0;
   PyObject* constants_;
-  int borrowed_, result_count_ = 0;
   PyObject* results_[max_values];
 };
 
@@ -86,8 +84,7 @@ bool Plan::read(PyObject* description) {
     Step step;
     const char* kind;
     PyObject *arguments, *native;
-    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(steps, i), "sOOO!iOO", &kind, &native, &step.reference, &PyTuple_Type, &arguments, &step.results, &step.expected,
-                          &step.shapes) ||
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(steps, i), "sOOO!iO", &kind, &native, &step.reference, &PyTuple_Type, &arguments, &step.results, &step.known) ||
         !read_ints(arguments, step.arguments))
       return false;
     step.kind = kind[0] == 'k' ? Step::kernel : kind[0] == 'g' ? Step::guard : kind[0] == 't' ? Step::tuple : Step::list;
@@ -116,13 +113,12 @@ bool Plan::take_step(const Step& step, Values& values) const {
   PyObject* arguments[max_arguments];
   for (Py_ssize_t i = 0; i < count; ++i) arguments[i] = values[step.arguments[size_t(i)]];
   if (step.kind == Step::tuple || step.kind == Step::list) {
-    PyObject* made = step.kind == Step::tuple ? PyTuple_New(count) : PyList_New(count);
-    if (made == nullptr) return false;
+    Ref<> made = owned(step.kind == Step::list ? PyList_New(count) : PyTuple_New(count));
     for (Py_ssize_t i = 0; i < count; ++i) {
-      if (step.kind == Step::tuple) PyTuple_SET_ITEM(made, i, Py_NewRef(arguments[i]));
-      else PyList_SET_ITEM(made, i, Py_NewRef(arguments[i]));
+      if (step.kind == Step::list) PyList_SET_ITEM(made.get(), i, Py_NewRef(arguments[i]));
+      else PyTuple_SET_ITEM(made.get(), i, Py_NewRef(arguments[i]));
     }
-    values.push(made);
+    values.push(made.release());
     return true;
   }
   PyObject* found = step.native == nullptr ? not_covered() : guarded([&] { return step.native->function(step.native->self, arguments, count); });
@@ -132,19 +128,19 @@ bool Plan::take_step(const Step& step, Values& values) const {
   }
   if (found == nullptr) return false;
   if (step.kind == Step::guard) {
-    const int same = found == step.expected ? 1 : PyObject_RichCompareBool(found, step.expected, Py_EQ);
+    const int same = found == step.known ? 1 : PyObject_RichCompareBool(found, step.known, Py_EQ);
     Py_DECREF(found);
     return same == 1;
   }
   if (step.results == 1) {
     values.push(found);
-    return step.shapes == Py_None || has_shape(found, PyTuple_GET_ITEM(step.shapes, 0));
+    return step.known == Py_None || has_shape(found, PyTuple_GET_ITEM(step.known, 0));
   }
   bool fits = (PyTuple_Check(found) || PyList_Check(found)) && PySequence_Fast_GET_SIZE(found) == step.results;
   for (int i = 0; fits && i < step.results; ++i) {
     PyObject* part = PySequence_Fast_GET_ITEM(found, i);
     values.push(Py_NewRef(part));
-    fits = step.shapes == Py_None || has_shape(part, PyTuple_GET_ITEM(step.shapes, i));
+    fits = step.known == Py_None || has_shape(part, PyTuple_GET_ITEM(step.known, i));
   }
   Py_DECREF(found);
   return fits;
@@ -168,32 +164,27 @@ PyObject* Plan::run(Op* op, const Key& key) const {
   return made_result(op, key, values);
 }
 
+// A value as Python sees it: a leaf is the tensor that was given, an array becomes a tensor.
+Ref<> Plan::object_of(int at, const Key& key, const Values& values) {
+  if (values.is_result(at) && values[at] != Py_None) return owned(make_tensor(Py_NewRef(values[at]), false, nullptr));
+  return shared(at >= 0 && !values.is_result(at) ? key.leaves[at] : values[at]);
+}
+
+Ref<> Plan::objects_of(const std::vector<int>& places, const Key& key, const Values& values) {
+  Ref<> made = owned(PyTuple_New(Py_ssize_t(places.size())));
+  for (size_t i = 0; i < places.size(); ++i) PyTuple_SET_ITEM(made.get(), Py_ssize_t(i), object_of(places[i], key, values).release());
+  return made;
+}
+
 PyObject* Plan::made_node(Op* op, const Key& key, const Values& values) const {
-  PyObject* saved = PyTuple_New(Py_ssize_t(saved_.size()));
-  PyObject* edges = PyTuple_New(Py_ssize_t(edges_.size()));
-  Node* node = nullptr;
-  bool made = saved != nullptr && edges != nullptr;
-  for (size_t i = 0; made && i < saved_.size(); ++i) {
-    const int at = saved_[i];
-    PyObject* value = at < key.leaf_count ? Py_NewRef(key.leaves[at])
-                      : values.is_result(at) ? make_tensor(Py_NewRef(values[at]), false, nullptr)
-                                             : Py_NewRef(values[at]);
-    made = value != nullptr;
-    if (made) PyTuple_SET_ITEM(saved, Py_ssize_t(i), value);
+  const Ref<> saved = objects_of(saved_, key, values), edges = owned(PyTuple_New(Py_ssize_t(edges_.size())));
+  for (size_t i = 0; i < edges_.size(); ++i) {
+    PyObject* edge = edges_[i] < 0 ? Py_None : key.leaves[edges_[i]];
+    if (edge != Py_None && reinterpret_cast<Tensor*>(edge)->node != Py_None) edge = reinterpret_cast<Tensor*>(edge)->node;
+    PyTuple_SET_ITEM(edges.get(), Py_ssize_t(i), Py_NewRef(edge));
   }
-  for (size_t i = 0; made && i < edges_.size(); ++i) {
-    PyObject* edge = Py_None;
-    if (edges_[i] >= 0) {
-      edge = key.leaves[edges_[i]];
-      const auto* tensor = reinterpret_cast<Tensor*>(edge);
-      if (tensor->node != Py_None) edge = tensor->node;
-    }
-    PyTuple_SET_ITEM(edges, Py_ssize_t(i), Py_NewRef(edge));
-  }
-  if (made) node = make_node(node_type, reinterpret_cast<PyObject*>(op), edges, saved, options_);
-  Py_XDECREF(saved);
-  Py_XDECREF(edges);
-  if (node == nullptr) return nullptr;
+  Node* node = make_node(node_type, reinterpret_cast<PyObject*>(op), edges, saved, options_);
+  if (node == nullptr) throw PythonError();
   PyObject* output = values[results_[0]];  // its shape may depend on elements: x[x > 0]
   node->shape = has_shape(output, shape_) ? Py_NewRef(shape_) : shape_of(output);
   node->casts = Py_NewRef(casts_);
@@ -201,37 +192,12 @@ PyObject* Plan::made_node(Op* op, const Key& key, const Values& values) const {
 }
 
 PyObject* Plan::made_result(Op* op, const Key& key, const Values& values) const {
-  const auto tensor_of = [&](int at) {
-    if (at < key.leaf_count) return Py_NewRef(key.leaves[at]);
-    if (!values.is_result(at) || values[at] == Py_None) return Py_NewRef(values[at]);
-    return make_tensor(Py_NewRef(values[at]), false, nullptr);
-  };
-  if (container_ == Py_None) {
-    if (!records_) return tensor_of(results_[0]);
-    PyObject* node = made_node(op, key, values);
-    return node == nullptr ? nullptr : make_tensor(Py_NewRef(values[results_[0]]), true, node);
-  }
-  PyObject* parts[max_arguments];
-  parts[0] = nullptr;
-  size_t count = 0;
-  for (; count < results_.size(); ++count) {
-    parts[count] = tensor_of(results_[count]);
-    if (parts[count] == nullptr) break;
-  }
-  PyObject* result = nullptr;
-  if (count == results_.size()) {
-    if (container_ == reinterpret_cast<PyObject*>(&PyList_Type)) {
-      result = PyList_New(Py_ssize_t(count));
-      for (size_t i = 0; result != nullptr && i < count; ++i) PyList_SET_ITEM(result, Py_ssize_t(i), Py_NewRef(parts[i]));
-    } else if (container_ == reinterpret_cast<PyObject*>(&PyTuple_Type)) {
-      result = PyTuple_New(Py_ssize_t(count));
-      for (size_t i = 0; result != nullptr && i < count; ++i) PyTuple_SET_ITEM(result, Py_ssize_t(i), Py_NewRef(parts[i]));
-    } else {
-      result = PyObject_Vectorcall(container_, parts, count, nullptr);
-    }
-  }
-  while (count > 0) Py_DECREF(parts[--count]);
-  return result;
+  if (records_) return make_tensor(Py_NewRef(values[results_[0]]), true, made_node(op, key, values));
+  if (container_ == Py_None) return object_of(results_[0], key, values).release();
+  Ref<> parts = objects_of(results_, key, values);
+  if (container_ == reinterpret_cast<PyObject*>(&PyTuple_Type)) return parts.release();
+  if (container_ == reinterpret_cast<PyObject*>(&PyList_Type)) return PySequence_List(parts);
+  return PyObject_CallObject(container_, parts);
 }
 
 }  // namespace extensor::recorder

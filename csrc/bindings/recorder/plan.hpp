@@ -1,8 +1,8 @@
 // A plan: what the readable body of an op decided for one kind of call, as a list of kernel calls. src/extensor/graph/plans.py
 // makes it out of what the body did; here it is kept and repeated.
 //
-// The values of a call are numbered: first its leaves (see key.hpp), then the constants of the plan, then the results of its
-// steps in order. A step takes some of them and gives more.
+// The values of a call are numbered: first its leaves (see key.hpp), then the results of its steps in order; -1, -2, ... are the
+// constants of the plan. A step takes some of them and gives more.
 #pragma once
 
 #include <vector>
@@ -14,11 +14,10 @@ namespace extensor::recorder {
 struct Step {
   enum Kind : char { kernel, guard, tuple, list } kind;
   const NativeKernel* native;  // or nullptr
-  PyObject* reference;  // what computes where that answers NotImplemented
-  PyObject* expected;   // guard: what the body was told
+  PyObject* reference;         // what computes where that answers NotImplemented
   std::vector<int> arguments;
-  int results;       // kernel: how many arrays it returns; 1 is not packed in a tuple
-  PyObject* shapes;  // kernel: the shapes of the results that the body may have looked at, or None
+  int results;      // kernel: how many arrays it returns; 1 is not packed in a tuple
+  PyObject* known;  // guard: what the body was told; kernel: the shapes of results that it may have looked at, or None
 };
 
 class Plan {
@@ -36,13 +35,24 @@ class Plan {
 
   bool runs_body() const { return description_ == Py_None; }
 
-  // The result of the call. nullptr: with a Python error set, or without where a guard has another answer now.
+  // The result of the call. nullptr: with a Python error set, or without where a guard has another answer now. Throws where
+  // memory runs out.
   PyObject* run(Op* op, const Key& key) const;
 
   // What the results would be like (graph/plans.py), as a new reference, if the guards answer as they did; else as in `run`.
   PyObject* outcome(const Key& key) const;
 
-  void acquire() { ++owners_; }
+  // Keeps a plan while it runs: another thread may put a new one in its place.
+  class Held {
+   public:
+    explicit Held(Plan* plan) : plan_(plan) { ++plan->owners_; }
+    ~Held() { plan_->release(); }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+
+   private:
+    Plan* plan_;
+  };
   void release() {
     if (--owners_ == 0) delete this;
   }
@@ -55,6 +65,8 @@ class Plan {
   ~Plan();
   bool read(PyObject* description);
   bool take_step(const Step& step, Values& values) const;
+  static Ref<> object_of(int at, const Key& key, const Values& values);
+  static Ref<> objects_of(const std::vector<int>& places, const Key& key, const Values& values);
   PyObject* made_result(Op* op, const Key& key, const Values& values) const;
   PyObject* made_node(Op* op, const Key& key, const Values& values) const;
 

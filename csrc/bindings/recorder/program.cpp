@@ -109,8 +109,7 @@ void read_description(Program* self, PyObject* d) {
     const auto* known = reinterpret_cast<Op*>(op);
     const auto* body = reinterpret_cast<PyFunctionObject*>(known->fn);
     const bool plain = PyFunction_Check(known->fn);
-    return Body{reinterpret_cast<Op*>(op), known->fn, plain ? body->func_code : nullptr, plain ? body->func_defaults : nullptr,
-                plain ? body->func_kwdefaults : nullptr};
+    return Body{reinterpret_cast<Op*>(op), known->fn, plain ? body->func_code : nullptr, plain ? body->func_defaults : nullptr};
   }));
   self->mode = whole(item(d, 8));
   self->records = item(d, 9) == Py_True;
@@ -199,7 +198,7 @@ class Run {
     if (state.records() != program_->records || state.mode != program_->mode || state.observer != nullptr || state.trace != nullptr || state.reader != nullptr)
       return false;
     for (const Body& body : *program_->bodies)
-      if (!has_body(body.op, body.fn, body.code, body.defaults, body.keyword_defaults)) return false;
+      if (!has_body(body.op, body.fn, body.code, body.defaults)) return false;
     for (const Watched& watch : *program_->watched)
       if (!is_as_it_was(watch)) return false;
     const Tree& tree = *program_->arguments;

@@ -64,7 +64,7 @@ struct Effect {
 
 struct Body {
   Op* op;
-  PyObject *fn, *code, *defaults, *keyword_defaults;
+  PyObject *fn, *code, *defaults;
 };
 
 // A Python value that the recording holds as a constant: in a dict, or in a cell, whose key is None.

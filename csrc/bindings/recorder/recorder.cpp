@@ -4,7 +4,6 @@
 // here is what a call costs. What a call does is decided by the readable body of its op, once for each kind of call, and
 // repeated from here (op.cpp, plan.hpp, key.hpp). src/extensor/_pure.py has the same classes in Python, without plans.
 #include <cstddef>
-#include <utility>
 
 #include "bindings/recorder/objects.hpp"
 
@@ -26,7 +25,7 @@ PyObject* register_classes(PyObject*, PyObject* args) {
   Py_XSETREF(package_path, Py_NewRef(path));
   // Classes made in Python without fields of their own need none of Python's general clearing.
   tensor_type->tp_dealloc = tensor_dealloc;
-  node_type->tp_dealloc = node_dealloc;
+  node_type->tp_dealloc = NodeFields::dealloc;
   // Nor does such a class inherit the fast calling convention (before Python 3.12).
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ops); ++i) {
     auto* type = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(ops, i));
@@ -46,27 +45,16 @@ PyObject* register_device_array(PyObject*, PyObject* type) {
   Py_RETURN_NONE;
 }
 
-PyObject* is_recording(PyObject*, PyObject*) { return PyBool_FromLong(state.records()); }
-
-PyObject* exchange_recording(PyObject*, PyObject* on) {
-  const int wanted = PyObject_IsTrue(on);
-  if (wanted < 0) return nullptr;
-  return PyBool_FromLong(!std::exchange(state.pauses_recording, wanted == 0));
-}
-
-PyObject* get_observer(PyObject*, PyObject*) { return Py_NewRef(state.observer == nullptr ? Py_None : state.observer); }
-
-// Sets a field of the state to an object, or to nothing by None; returns what it was.
-template <PyObject* ThreadState::*field>
-PyObject* exchange(PyObject*, PyObject* wanted) {
-  PyObject* before = std::exchange(state.*field, wanted == Py_None ? nullptr : Py_NewRef(wanted));
-  return before != nullptr ? before : Py_NewRef(Py_None);
-}
-
-PyObject* exchange_values_read(PyObject*, PyObject* value) {
-  const int wanted = PyObject_IsTrue(value);
-  if (wanted < 0) return nullptr;
-  return PyBool_FromLong(std::exchange(state.values_read, wanted != 0));
+// set_helpers(name=function, ...)
+PyObject* set_helpers(PyObject*, PyObject*, PyObject* given) {
+  const struct {
+    const char* name;
+    PyObject** place;
+  } places[] = {{"make_plan", &helpers.make_plan}, {"add", &helpers.add}, {"astype", &helpers.astype}, {"wide", &helpers.wide},
+                {"complete", &helpers.complete}, {"gradients", &helpers.gradients}, {"check", &helpers.check}, {"check_gradients", &helpers.check_gradients}};
+  for (const auto& [name, place] : places)
+    if (PyObject* found = given == nullptr ? nullptr : PyDict_GetItemString(given, name)) Py_XSETREF(*place, Py_NewRef(found));
+  Py_RETURN_NONE;
 }
 
 PyObject* next_sequence(PyObject*, PyObject*) { return PyLong_FromLongLong(++last_sequence); }
@@ -74,13 +62,8 @@ PyObject* next_sequence(PyObject*, PyObject*) { return PyLong_FromLongLong(++las
 PyMethodDef functions[] = {
     {"register_classes", register_classes, METH_VARARGS, "Tell the recorder the Python classes to make."},
     {"register_device_array", register_device_array, METH_O, "Tell the recorder the class of arrays that stand for those on other devices."},
-    {"is_recording", is_recording, METH_NOARGS, "Whether this thread records."},
-    {"exchange_recording", exchange_recording, METH_O, "Set whether this thread records; returns what it was."},
-    {"get_observer", get_observer, METH_NOARGS, "What sees every op call of this thread, or None."},
-    {"exchange_observer", exchange<&ThreadState::observer>, METH_O, "Set the observer of this thread; returns what it was."},
-    {"exchange_trace", exchange<&ThreadState::trace>, METH_O, "Set the list that kernel calls of this thread are noted in; returns what it was."},
-    {"exchange_reader", exchange<&ThreadState::reader>, METH_O, "Set what is called with a tensor whose elements are looked at; returns what it was."},
-    {"exchange_values_read", exchange_values_read, METH_O, "Set whether elements were looked at; returns what it was."},
+    {"set_helpers", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(set_helpers)), METH_VARARGS | METH_KEYWORDS,
+     "Tell the recorder functions of Python that it calls."},
     {"next_sequence", next_sequence, METH_NOARGS, "The next number in the order of recording."},
     {nullptr, nullptr, 0, nullptr}};
 
@@ -90,7 +73,7 @@ PyMethodDef functions[] = {
 // Adds the classes and functions of the recorder to the module. False with a Python error set on failure.
 bool bind_recorder(PyObject* module) {
   using namespace recorder;
-  if (!bind_blocks(module) || !bind_plans(module) || !bind_walk(module) || !bind_program(module) || !bind_update(module)) return false;
+  if (!bind_state(module) || !bind_plans(module) || !bind_walk(module) || !bind_program(module) || !bind_update(module)) return false;
   tensor_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&tensor_spec));
   node_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&node_spec));
   op_base = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&op_spec));

@@ -1,4 +1,4 @@
-// The walk back, for the usual case: nobody watches it and nothing of it is recorded. extensor.autograd.engine.Walk is its
+// The backward pass, for the usual case: nobody watches it and nothing of it is recorded. extensor.autograd.engine.Walk is its
 // definition, step by step; what is rare there (several outputs, a user's pair) is asked of Python from here.
 #include <queue>
 #include <unordered_map>
@@ -10,10 +10,6 @@
 namespace extensor::recorder {
 namespace {
 
-// What Python has told: functions of ops and autograd.engine, and float32.
-struct Helpers {
-  PyObject *add, *astype, *wide, *complete, *gradients, *check, *check_gradients;
-} helpers;
 PyObject *name_node, *name_index, *name_sequence, *name_replaced, *name_needs;
 
 using Object = Ref<PyObject>;
@@ -277,19 +273,9 @@ PyObject* walk_back(PyObject*, PyObject* const* args, Py_ssize_t count) {
   });
 }
 
-PyObject* set_walk_helpers(PyObject*, PyObject* args) {
-  Helpers found;
-  if (!PyArg_ParseTuple(args, "OOOOOOO", &found.add, &found.astype, &found.wide, &found.complete, &found.gradients, &found.check, &found.check_gradients))
-    return nullptr;
-  for (PyObject* helper : {found.add, found.astype, found.wide, found.complete, found.gradients, found.check, found.check_gradients}) Py_INCREF(helper);
-  helpers = found;  // for as long as the process lives
-  Py_RETURN_NONE;
-}
-
 PyMethodDef functions[] = {
     {"walk_back", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(walk_back)), METH_FASTCALL,
      "walk_back($module, outputs, grads, targets, retain, /)\n--\n\nCarry gradients back; see autograd.engine."},
-    {"set_walk_helpers", set_walk_helpers, METH_VARARGS, "Tell the walk the functions of Python it asks."},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

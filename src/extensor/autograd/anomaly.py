@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import AnomalyError
-from ..graph import Node, Op, caller, exchange_observer, observe
+from ..graph import Node, Op, caller, observe, this_thread
 from ..tensor import ExTensor
 from .engine import Walk, backward_name, walks
 from .trees import leaves
@@ -58,11 +58,11 @@ def detect_anomaly() -> Iterator[None]:
 
 
 def _checked_call(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    observer = exchange_observer(None)  # what the op calls inside is its own affair
+    observer, this_thread.observer = this_thread.observer, None  # what the op calls inside is not observed
     try:
         result = op(*args, **kwargs)
     finally:
-        exchange_observer(observer)
+        this_thread.observer = observer
     bad = _count_bad(result)
     if bad:
         inputs = _named(op, args, kwargs)
@@ -72,15 +72,15 @@ def _checked_call(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 class _CheckedWalk(Walk):
-    """A walk back that looks at every gradient."""
+    """A backward pass that looks at every gradient."""
 
     def gradients(self, node: Node, grad: Any, needs: tuple[bool, ...] | None) -> Sequence[Any]:
         saved = self.saved(node)
-        observer = exchange_observer(None)
+        observer, this_thread.observer = this_thread.observer, None
         try:
             grads = super().gradients(node, grad, needs)
         finally:
-            exchange_observer(observer)
+            this_thread.observer = observer
         bad = _count_bad(grads)
         if bad and not _count_bad([grad, *saved]):
             name = backward_name(node)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import describe
-from ..graph import Branch, Node, autocast, get_autocast, is_recording, next_sequence, set_recording
+from ..graph import Branch, Node, autocast, get_autocast, next_sequence, set_recording, this_thread
 from ..ops._generators import Tape, replayed, taped
 from ..tensor import ExTensor
 from .engine import backpropagate, outside
@@ -38,7 +38,7 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
         raise TypeError(f"[checkpoint] fn must be a function, got {describe(fn)}")
 
     def forgetful(*args: Any, **kwargs: Any) -> Any:
-        if not is_recording():
+        if not this_thread.recording:
             return fn(*args, **kwargs)
         since = next_sequence()
         with taped() as tape:
@@ -76,7 +76,7 @@ class _Part:
         self, grad_output: Sequence[ExTensor], saved: Any, options: Any, needs: Any = None
     ) -> list[Any]:
         """One gradient per edge; recorded if the walk that asks is."""
-        create = is_recording()
+        create = this_thread.recording
         with set_recording(True), self.precision, replayed(self.tape):
             result = self.fn(*self.args, **self.kwargs)
         outputs = [t for t in leaves(result) if t.requires_grad]

@@ -1,4 +1,4 @@
-"""The walk back: from outputs to leaves, one public backward function per recorded node.
+"""The backward pass: from outputs to leaves, one public backward function per recorded node.
 
 Nodes are visited in the reverse order of their recording, so a node is reached only after everything that
 used its result. The walk is a loop, not a recursion, and lets go of what a node saved as soon as it is done.
@@ -18,14 +18,14 @@ import numpy as np
 
 from ..dtypes import FLOATING, HALF, float32
 from ..errors import GraphError
-from ..graph import Branch, Node, exchange_mode, exchange_recording, get_mode, is_recording
+from ..graph import Branch, Node, this_thread
 from ..ops.arithmetic import add
 from ..ops.casting import astype
 from ..tensor import ExTensor
 from .retained import retained, waiting_at
 
 try:
-    from .._native import set_walk_helpers, walk_back
+    from .._native import set_helpers, walk_back
 except ModuleNotFoundError:
     walk_back = None  # type: ignore[assignment]
 
@@ -50,10 +50,10 @@ def backpropagate(
         retain_graph: keep what the nodes saved, for another walk.
         create_graph: record the walk itself, so that its results can be differentiated.
     """
-    before, mode = is_recording(), get_mode()
+    before, mode = this_thread.recording, this_thread.mode
     try:  # an interrupt may come right after the state changed
-        exchange_recording(create_graph)
-        exchange_mode(0)  # gradients know no autocast
+        this_thread.recording = create_graph
+        this_thread.mode = 0  # gradients know no autocast
         watched = walks.kind is not Walk or (targets is None and bool(retained))
         if walk_back is not None and not (watched or create_graph):
             wanted = None if targets is None else list(targets)
@@ -69,8 +69,8 @@ def backpropagate(
             _accumulate(leaf, grad)
         return []
     finally:
-        exchange_recording(before)
-        exchange_mode(mode)
+        this_thread.recording = before
+        this_thread.mode = mode
 
 
 def _accumulate(leaf: ExTensor, grad: ExTensor) -> None:
@@ -83,7 +83,7 @@ def _widened(grad: ExTensor) -> ExTensor:
 
 
 class Walk:
-    """One walk back. A subclass may watch it: see :mod:`.anomaly` and :mod:`.source`."""
+    """One backward pass. A subclass may watch it: see :mod:`.anomaly` and :mod:`.source`."""
 
     def __init__(self, targets: Sequence[Any] | None, retain_graph: bool, create_graph: bool) -> None:
         self.pending: dict[Any, Any] = {}  # node -> gradient that has arrived so far
@@ -364,4 +364,12 @@ def outside(outputs: Sequence[ExTensor], since: int) -> list[Any]:
 
 
 if walk_back is not None:
-    set_walk_helpers(add, astype, float32, _complete, _asked_of_rule, check_usable, check_gradients)
+    set_helpers(
+        add=add,
+        astype=astype,
+        wide=float32,
+        complete=_complete,
+        gradients=_asked_of_rule,
+        check=check_usable,
+        check_gradients=check_gradients,
+    )

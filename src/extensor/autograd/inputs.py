@@ -11,7 +11,7 @@ import numpy as np
 
 from ..dtypes import FLOATING
 from ..errors import describe
-from ..graph import Op, attach, backward_of, differentiable, is_recording, levels, set_recording
+from ..graph import Op, attach, backward_of, differentiable, levels, set_recording, this_thread
 from ..ops.joining import stack
 from ..tensor import ExTensor
 from .batching.batched import Batched, Level, batched, lifted, outside_levels, raw, rewrapped
@@ -44,7 +44,7 @@ def transforming() -> Iterator[None]:
 
 @differentiable
 def source(x: ExTensor) -> ExTensor:
-    """The same values under a new node: where a walk back of a transform ends."""
+    """The same values under a new node: where a backward pass of a transform ends."""
     return x
 
 
@@ -57,7 +57,7 @@ def source_backward(grad_output: ExTensor) -> ExTensor:
 def linked(x: ExTensor) -> ExTensor:
     """The same values under a new node; the gradient goes on to ``x`` if it requires one."""
     inside = raw(x)
-    wanted = inside.requires_grad and is_recording()
+    wanted = inside.requires_grad and this_thread.recording
     made: ExTensor = attach(cast(Op, source), ((), None), [inside], [wanted], inside)
     return rewrapped(made, x)
 
@@ -75,7 +75,7 @@ class Sources:
         self.tensors: list[ExTensor] = []
         self.given = trees
         inside = [opened(tree) for tree in trees]
-        self.outer = is_recording() and any(t.requires_grad for tree in inside for t in leaves(tree))
+        self.outer = this_thread.recording and any(t.requires_grad for tree in inside for t in leaves(tree))
         self.values = [map_leaves(self._open, tree) for tree in inside]
         self.trees = [closed(tree, values) for tree, values in zip(trees, self.values)]
         if not self.tensors:
@@ -147,7 +147,7 @@ class Sources:
     def must_record(self, outputs: Sequence[ExTensor], grads: Sequence[ExTensor]) -> bool:
         if nesting.depth > 0 or self.outer or any(g.requires_grad for g in grads):
             return True
-        return is_recording() and bool(outside([raw(o) for o in outputs], self.nodes[0].sequence))
+        return this_thread.recording and bool(outside([raw(o) for o in outputs], self.nodes[0].sequence))
 
     def rebuild(self, values: Sequence[Any]) -> list[Any]:
         """The structures of the inputs with ``values`` in place of the tensors, and None for whole numbers."""

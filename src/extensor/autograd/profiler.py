@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..graph import Branch, Node, caller, exchange_observer
+from ..graph import Branch, Node, caller, this_thread
 from ..tensor import ExTensor, escaped
 from .engine import Walk, backward_name, walks
 from .figures import html_table, readable_bytes, readable_time, text_table
@@ -107,7 +107,8 @@ class Profile:
     def __enter__(self) -> Profile:
         if scopes.profile is not None:
             raise RuntimeError("[profile] another profile is open in this thread; close it first")
-        self._outer = (exchange_observer(self._call), walks.kind, scopes.profile)
+        self._outer = (this_thread.observer, walks.kind, scopes.profile)
+        this_thread.observer = self._call
         walks.kind = self._walk
         scopes.profile = self
         self._opened = perf_counter_ns()
@@ -116,7 +117,7 @@ class Profile:
     def __exit__(self, *exception: object) -> None:
         self.elapsed += perf_counter_ns() - self._opened
         observer, walks.kind, scopes.profile = self._outer
-        exchange_observer(observer)
+        this_thread.observer = observer
 
     # Measuring
 
@@ -130,13 +131,13 @@ class Profile:
 
     def _call(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The observer: run the call, note it. What the op calls inside is part of it."""
-        own = exchange_observer(self._outer[0])
+        own, this_thread.observer = this_thread.observer, self._outer[0]
         try:
             start = perf_counter_ns()
             result = op(*args, **kwargs)
             end = perf_counter_ns()
         finally:
-            exchange_observer(own)
+            this_thread.observer = own
         path, place = self._path(), _line(caller())
         for t in leaves(result):
             node = t._node
@@ -279,31 +280,31 @@ class Profile:
 
 
 class _Measuring(Walk):
-    """A walk back whose backward calls are measured."""
+    """A backward pass whose backward calls are measured."""
 
     measured_by: Profile
 
     def gradients(self, node: Node, grad: Any, needs: tuple[bool, ...] | None) -> Sequence[Any]:
         mine = self.measured_by
-        observer = exchange_observer(None)
+        observer, this_thread.observer = this_thread.observer, None
         try:
             start = perf_counter_ns()
             grads = super().gradients(node, grad, needs)
             end = perf_counter_ns()
         finally:
-            exchange_observer(observer)
+            this_thread.observer = observer
         path, place = mine._nodes.get(node, ("", ""))
         mine._add(backward_name(node), "backward", path, start, end, list(grads), [grad], place)
         return grads
 
     def plus(self, a: ExTensor, b: ExTensor) -> ExTensor:
-        observer = exchange_observer(None)
+        observer, this_thread.observer = this_thread.observer, None
         try:
             start = perf_counter_ns()
             total = super().plus(a, b)
             end = perf_counter_ns()
         finally:
-            exchange_observer(observer)
+            this_thread.observer = observer
         self.measured_by._add("accumulate", "backward", "", start, end, total, (), "")
         return total
 

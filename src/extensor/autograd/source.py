@@ -18,7 +18,7 @@ import numpy as np
 
 from ..dtypes import FLOATING
 from ..errors import describe
-from ..graph import Branch, Node, Op, exchange_observer, is_our_file, observe
+from ..graph import Branch, Node, Op, is_our_file, observe, this_thread
 from ..tensor import ExTensor
 from .engine import Walk, backpropagate, backward_name, walks
 from .inputs import Sources, transforming
@@ -193,11 +193,11 @@ class _Writer:
 
     def call(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The observer: run the call, remember it."""
-        observer = exchange_observer(None)
+        observer, this_thread.observer = this_thread.observer, None
         try:
             result = op(*args, **kwargs)
         finally:
-            exchange_observer(observer)
+            this_thread.observer = observer
         self.kept.append((args, kwargs, result))
         step = _Step(op, args, kwargs, result, _place())
         self.steps.append(step)
@@ -391,7 +391,7 @@ class _Writer:
 
 
 class _WritingWalk(Walk):
-    """A walk back that is written down."""
+    """A backward pass that is written down."""
 
     def __init__(self, writer: _Writer, *options: Any) -> None:
         super().__init__(*options)

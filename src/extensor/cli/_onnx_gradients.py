@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..compile.trees import fill, tensors_of
-from ..graph import exchange_observer
+from ..graph import this_thread
 from ..tensor import ExTensor
 
 __all__ = ["Checked", "check_operations"]
@@ -46,11 +46,11 @@ class _Watcher:
         key = (op.__name__, shapes, options)
         self.kinds.setdefault(key, (op, args, kwargs))
         self.calls[key] = self.calls.get(key, 0) + 1
-        before = exchange_observer(None)
+        before, this_thread.observer = this_thread.observer, None
         try:
             return op.call(*args, **kwargs)
         finally:
-            exchange_observer(before)
+            this_thread.observer = before
 
 
 def check_operations(run: Callable[[], Any]) -> list[Checked]:
@@ -60,11 +60,11 @@ def check_operations(run: Callable[[], Any]) -> list[Checked]:
         run: the network on inputs in float64 that require gradients, with its parameters in float64.
     """
     watcher = _Watcher()
-    before = exchange_observer(watcher)
+    before, this_thread.observer = this_thread.observer, watcher
     try:
         run()
     finally:
-        exchange_observer(before)
+        this_thread.observer = before
     rng = np.random.default_rng(1)
     return [
         Checked(name, shapes, watcher.calls[name, shapes, options], _apart(*call, rng))

@@ -13,7 +13,7 @@ import numpy as np
 from ..autograd.engine import Walk, walks
 from ..devices import DeviceArray, find_device
 from ..errors import CompileError, describe
-from ..graph import get_observer
+from ..graph import this_thread
 from ..tensor import ExTensor, asarray
 from .checking import checked_run
 from .device_program import DeviceProgram
@@ -70,7 +70,7 @@ class Compiled:
     # The first call of a kind
 
     def _decide(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if get_observer() is not None or walks.kind is not Walk:
+        if this_thread.observer is not None or walks.kind is not Walk:
             return self.fn(*args, **kwargs)  # somebody watches each operation
         if self._make is Program and any(type(t._data) is DeviceArray for t in tensors_of((args, kwargs))):
             return self.fn(*args, **kwargs)  # that device's kernels run it

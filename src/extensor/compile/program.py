@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import get_mode, is_recording
+from ..graph import this_thread
 from ..tensor import ExTensor
 from .recording import Place, Recording, Step
 from .runner import Runner
@@ -181,7 +181,7 @@ class Program:
 
     def _description(self) -> tuple[Any, ...]:
         recording = self.recording
-        mode = get_mode()
+        mode = this_thread.mode
         generators = list(recording.generators.values())
         return (
             self._arguments_tree(),
@@ -196,7 +196,7 @@ class Program:
             self.result_tree,
             tuple(recording.ops.values()),
             mode,
-            is_recording(),
+            this_thread.recording,
             self.is_valid,
             (lambda: [g.bit_generator.state for g in generators]) if generators else None,
             (lambda states: _restore(generators, states)) if generators else None,

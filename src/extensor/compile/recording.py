@@ -23,12 +23,7 @@ from ..graph import (
     Branch,
     Recorder,
     caller,
-    exchange_observer,
-    exchange_reader,
-    exchange_recording,
-    exchange_trace,
-    exchange_values_read,
-    is_recording,
+    this_thread,
 )
 from ..graph.plans import is_static
 from ..tensor import ExTensor
@@ -147,25 +142,23 @@ class Recording(Recorder):
     def running(self) -> Iterator[None]:
         """The block in which this thread is recorded."""
         profile, scopes.profile = scopes.profile, self
-        before = exchange_observer(self), exchange_reader(self._read), exchange_trace(self._stray)
+        before = this_thread.observer, this_thread.reader, this_thread.trace
         try:
+            this_thread.observer, this_thread.reader, this_thread.trace = self, self._read, self._stray
             yield
         finally:
-            exchange_observer(before[0])
-            exchange_reader(before[1])
-            exchange_trace(before[2])
+            this_thread.observer, this_thread.reader, this_thread.trace = before
             scopes.profile = profile
 
     @contextmanager
     def _paused(self, trace: list[Any] | None = None) -> Iterator[None]:
-        before = exchange_observer(None), exchange_reader(None), exchange_trace(trace)
+        before = this_thread.observer, this_thread.reader, this_thread.trace
         profile, scopes.profile = scopes.profile, None
         try:
+            this_thread.observer, this_thread.reader, this_thread.trace = None, None, trace
             yield
         finally:
-            exchange_observer(before[0])
-            exchange_reader(before[1])
-            exchange_trace(before[2])
+            this_thread.observer, this_thread.reader, this_thread.trace = before
             scopes.profile = profile
 
     def fail(self, reason: str) -> None:
@@ -218,12 +211,12 @@ class Recording(Recorder):
             self._place_of(tensor)
         described = self._described((args, kwargs))
         trace: list[Any] = []
-        read_before = exchange_values_read(False)
+        read_before, this_thread.values_read = this_thread.values_read, False
         try:
             with self._paused(trace):
                 result = op.call(*args, **kwargs)
         finally:
-            was_read = exchange_values_read(read_before)
+            was_read, this_thread.values_read = this_thread.values_read, read_before
         self.ops[id(op)] = op
         try:
             if was_read:
@@ -490,7 +483,7 @@ class Recording(Recorder):
         if any(not isinstance(part, ExTensor) and part is not None for part in _parts(result)):
             self.fail(f"{op.__name__} returned a Python value that depends on elements")
             return
-        if getattr(op, "is_backward", False) and is_recording():
+        if getattr(op, "is_backward", False) and this_thread.recording:
             self.fail(f"{op.__name__} looks at elements, and is itself differentiated")
             return
         self._note_generators((args, kwargs))
@@ -552,11 +545,11 @@ def _again(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     def call(*arrays: Any) -> tuple[Any, ...]:
         given = iter(arrays)
         own_args, own_kwargs = fill(holes, lambda _: ExTensor(next(given)))
-        before = exchange_recording(False)
+        before, this_thread.recording = this_thread.recording, False
         try:
             result = function(*own_args, **own_kwargs)
         finally:
-            exchange_recording(before)
+            this_thread.recording = before
         return tuple(t._data for t in tensors_of(result))
 
     return call

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import get_mode, get_observer, is_recording, next_sequence
+from ..graph import next_sequence, this_thread
 from ..tensor import ExTensor
 from .trees import Kind
 
@@ -72,8 +72,8 @@ class Runner:
             return NotImplemented
 
     def _read(self, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[ExTensor]) -> list[Any]:
-        mode = get_mode()
-        if is_recording() != self.records or mode != self.mode or get_observer() is not None:
+        mode = this_thread.mode
+        if this_thread.recording != self.records or mode != self.mode or this_thread.observer is not None:
             raise _Differs
         if any(op.fn is not fn or getattr(fn, "__code__", None) is not code for op, fn, code in self.bodies):
             raise _Differs

@@ -13,27 +13,11 @@ from .ops import Backward, Op, Undifferentiated, backward_of, differentiable, fo
 from .plans import clear_plans, plan_counts, run_bodies
 from .precision import autocast, forget_casts, get_autocast
 from .recorder import Recorder, bump_structure, current_recorder, repeated, repeated_change
-from .state import (
-    exchange_mode,
-    exchange_observer,
-    exchange_reader,
-    exchange_recording,
-    exchange_trace,
-    exchange_values_read,
-    get_mode,
-    get_observer,
-    is_recording,
-    levels,
-    next_sequence,
-    no_grad,
-    observe,
-    set_recording,
-)
+from .state import levels, next_sequence, no_grad, observe, set_recording, this_thread
 
 __all__ = [
     "Backward", "Branch", "Node", "Op", "Recorder", "Undifferentiated", "attach", "autocast", "backward_of", "bump_structure",
-    "caller", "clear_plans", "current_recorder", "differentiable", "exchange_mode", "exchange_observer", "exchange_reader",
-    "exchange_recording", "exchange_trace", "exchange_values_read", "for_complex", "forget_casts", "get_autocast", "get_mode", "get_observer",
-    "is_our_file", "is_recording", "levels", "next_sequence", "no_grad", "observe", "plan_counts", "repeated", "repeated_change",
-    "run_bodies", "set_recording", "undifferentiated",
+    "caller", "clear_plans", "current_recorder", "differentiable", "for_complex", "forget_casts", "get_autocast", "is_our_file",
+    "levels", "next_sequence", "no_grad", "observe", "plan_counts", "repeated", "repeated_change", "run_bodies",
+    "set_recording", "this_thread", "undifferentiated",
 ]  # fmt: skip

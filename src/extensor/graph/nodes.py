@@ -118,7 +118,7 @@ def attach(op: Any, saved: Any, inputs: Sequence[Any], wanted: Sequence[bool], o
 
 
 def _owned(value: Any) -> Any:
-    """What a node saves, without memory that the caller may write to before the walk back."""
+    """What a node saves, without memory that the caller may write to before the backward pass."""
     if isinstance(value, np.ndarray):
         return value.copy()
     if type(value) in (tuple, list):

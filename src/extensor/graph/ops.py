@@ -10,14 +10,14 @@ from collections.abc import Callable
 from inspect import unwrap
 from typing import Any, TypeVar, get_type_hints, overload
 
-from ..autocast_table import policy_of
+from ..autocast_table import Policy, policy_of
 from ..dtypes import HALF, float32
 from ..tensor import ExTensor, needs_grad
 from .arguments import misfit
 from .nodes import PACKAGE, Node, record
 from .precision import cast_arguments
 from .rules import Rule, Signature
-from .state import exchange_mode, exchange_recording, get_mode, get_observer, is_recording
+from .state import no_grad, this_thread
 
 try:
     from .._native import OpBase, register_classes
@@ -37,21 +37,58 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _by_name(self: Any) -> str:
-    """Pickled and copied as any function: by its name."""
-    return str(self.__qualname__)
+class _Function(OpBase):
+    """What the three kinds of functions below share: they pass for the function they wrap."""
+
+    autocasts: Policy | None = None
+    rule: Any
+
+    def __init__(self, fn: Callable[..., Any], numbers: tuple[str, ...]) -> None:
+        for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+            setattr(self, name, getattr(fn, name))
+        self.__wrapped__ = self.fn = fn
+        names = fn.__code__.co_varnames if numbers else ()
+        self.numbers = sum(1 << names.index(name) for name in numbers)
+        self.planned = fn.__module__.startswith("extensor.")  # what a user's looks at, no key can tell
+
+    def __reduce__(self) -> str:
+        """Pickled and copied as any function: by its name."""
+        return str(self.__qualname__)
+
+    def body(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the readable body returns; it records nothing itself."""
+        records = this_thread.recording
+        try:  # an interrupt may come at any moment: the state is changed where it is surely restored
+            this_thread.recording = False
+            return self.fn(*args, **kwargs)
+        except TypeError as error:
+            better = misfit(self.fn, error, args, kwargs)
+            if better is None:
+                raise
+            raise better from None
+        finally:
+            this_thread.recording = records
+
+    def without_autocast(self, args: Any, kwargs: Any) -> Any:
+        """A call under autocast: with its arguments cast, where its function asks for that, it is one without."""
+        mode = this_thread.mode
+        try:
+            this_thread.mode = 0
+            if self.autocasts is not None:
+                args, kwargs = cast_arguments(self.autocasts, self.rule, mode, args, kwargs)
+            return self(*args, **kwargs)
+        finally:
+            this_thread.mode = mode
 
 
-class Op(OpBase):
+class Op(_Function):
     """A differentiable function. Behaves as the plain function it wraps, and records the call."""
-
-    __reduce__ = _by_name
 
     def __init__(self, fn: Callable[..., Any], numbers: tuple[str, ...] = ()) -> None:
         self.is_custom = not fn.__module__.startswith("extensor.")
         self._rule: Rule | None = None
         self.autocasts = None if self.is_custom else policy_of(fn.__name__)
-        _dress(self, fn, numbers)
+        super().__init__(fn, numbers)
 
     @property
     def rule(self) -> Rule:
@@ -83,50 +120,26 @@ class Op(OpBase):
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The call as it is defined: run the body, then remember the call if a gradient may be asked for."""
-        mode = get_mode()
-        if mode:
-            return self._autocast(mode, args, kwargs)
-        observer = get_observer()
+        if this_thread.mode:
+            return self.without_autocast(args, kwargs)
+        observer = this_thread.observer
         if observer is not None:
             return observer(self, args, kwargs)
-        records = is_recording()
-        try:  # an interrupt may come after any call: the state is changed where it is surely restored
-            exchange_recording(False)
-            output = self.fn(*args, **kwargs)
-        except TypeError as error:
-            better = misfit(self.fn, error, args, kwargs)
-            if better is None:
-                raise
-            raise better from None
-        finally:
-            exchange_recording(records)
-        if records and (any(map(needs_grad, args)) or any(map(needs_grad, kwargs.values()))):
+        output = self.body(args, kwargs)
+        if this_thread.recording and _any_needs_grad(args, kwargs):
             return record(self, args, kwargs, output)
         return output
-
-    def _autocast(self, mode: int, args: Any, kwargs: Any) -> Any:
-        """The call under autocast: with its arguments cast, it is one without."""
-        if self.autocasts is None:
-            return _call_without_autocast(self, mode, args, kwargs)
-        try:
-            exchange_mode(0)
-            args, kwargs = cast_arguments(self.autocasts, self.rule, mode, args, kwargs)
-            return self(*args, **kwargs)
-        finally:
-            exchange_mode(mode)
 
     def __repr__(self) -> str:
         return f"<differentiable function {self.__module__}.{self.__qualname__}>"
 
 
-class Backward(OpBase):
+class Backward(_Function):
     """A public backward function. Where its result must itself be differentiated, its formula is recorded instead.
 
     A backward without a formula is its own: what its body calls is recorded, differentiable functions as such and kernels
     by their references (``@formula`` in kernels.dispatch).
     """
-
-    __reduce__ = _by_name
 
     def __init__(
         self,
@@ -137,42 +150,28 @@ class Backward(OpBase):
         self.formula = formula
         self.is_backward = True
         self.signature = Signature.of(fn)
-        _dress(self, fn, numbers)
+        super().__init__(fn, numbers)
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The call as it is defined: the body, or the formula where a higher derivative is recorded.
 
-        Of observers only one that answers calls itself (vmap) sees it: for the others it is a part of the walk back.
+        Of observers only one that answers calls itself (vmap) sees it: for the others it is a part of the backward pass.
         """
-        mode = get_mode()
-        if mode:  # a gradient is computed in the dtypes of the forward pass
-            return _call_without_autocast(self, mode, args, kwargs)
-        observer = get_observer()
+        if this_thread.mode:  # a gradient is computed in the dtypes of the forward pass
+            return self.without_autocast(args, kwargs)
+        observer = this_thread.observer
         if getattr(observer, "sees_backward", False):
             return observer(self, args, kwargs)
-        if is_recording() and (any(map(needs_grad, args)) or any(map(needs_grad, kwargs.values()))):
+        if this_thread.recording and _any_needs_grad(args, kwargs):
             return self.fn(*args, **kwargs) if self.formula is None else self._recorded(args, kwargs)
-        records = is_recording()
-        try:
-            exchange_recording(False)
-            return self.fn(*args, **kwargs)
-        except TypeError as error:
-            better = misfit(self.fn, error, args, kwargs)
-            if better is None:
-                raise
-            raise better from None
-        finally:
-            exchange_recording(records)
+        return self.body(args, kwargs)
 
     def _recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The formula in float32 where arguments are half precision, its results in the dtypes of the body's."""
         outcome = self.outcome(*args, **kwargs)
         if outcome is None:  # no plan knows whether the arguments are right: the body does
-            try:  # records until here, or it would not be recorded
-                exchange_recording(False)
+            with no_grad():
                 outcome = outcome_of(self(*args, **kwargs))
-            finally:
-                exchange_recording(True)
         given, options = list(args), dict(kwargs)
         for name in self.signature.names[len(args) : self.signature.positional]:
             if name not in options:
@@ -188,54 +187,19 @@ class Backward(OpBase):
         return f"<backward function {self.__module__}.{self.__qualname__}>"
 
 
-class Undifferentiated(OpBase):
+class Undifferentiated(_Function):
     """A function without a gradient."""
-
-    __reduce__ = _by_name
-
-    def __init__(self, fn: Callable[..., Any], numbers: tuple[str, ...] = ()) -> None:
-        _dress(self, fn, numbers)
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The call as it is defined: its body. An observer sees it as it sees the differentiable ones."""
-        mode = get_mode()
-        if mode:
-            return _call_without_autocast(self, mode, args, kwargs)
-        observer = get_observer()
-        if observer is not None:
-            return observer(self, args, kwargs)
-        records = is_recording()
-        try:
-            exchange_recording(False)
-            return self.fn(*args, **kwargs)
-        except TypeError as error:
-            better = misfit(self.fn, error, args, kwargs)
-            if better is None:
-                raise
-            raise better from None
-        finally:
-            exchange_recording(records)
+        if this_thread.mode:
+            return self.without_autocast(args, kwargs)
+        observer = this_thread.observer
+        return self.body(args, kwargs) if observer is None else observer(self, args, kwargs)
 
 
-def _call_without_autocast(op: Any, mode: int, args: Any, kwargs: Any) -> Any:
-    """A call outside of the mode of this thread, which holds again then."""
-    try:
-        exchange_mode(0)
-        return op(*args, **kwargs)
-    finally:
-        exchange_mode(mode)
-
-
-def _dress(wrapper: Any, fn: Callable[..., Any], numbers: tuple[str, ...]) -> None:
-    """Let a wrapper pass for the function it wraps."""
-    for name in ("__name__", "__qualname__", "__module__", "__doc__"):
-        setattr(wrapper, name, getattr(fn, name))
-    wrapper.__wrapped__ = wrapper.fn = fn
-    names = fn.__code__.co_varnames if numbers else ()
-    wrapper.numbers = sum(1 << names.index(name) for name in numbers)
-    wrapper.planned = fn.__module__.startswith(
-        "extensor."
-    )  # what a user's function looks at, no key can tell
+def _any_needs_grad(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return any(map(needs_grad, args)) or any(map(needs_grad, kwargs.values()))
 
 
 @overload

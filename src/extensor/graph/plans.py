@@ -10,10 +10,10 @@ written, every time.
 A kernel that returns no array answers a question about elements ("is a label out of range?"). It is a guard: the plan asks
 again, and another answer sends the call to the body.
 
-What :func:`make_plan` returns to the native side, with values numbered as leaves, constants, results of steps::
+What :func:`make_plan` returns to the native side, with values numbered as leaves, then results of steps; constants are -1, -2, ...::
 
     (constants,
-     ((kind, native kernel or None, reference, arguments, number of results, expected answer, shapes), ...),
+     ((kind, native kernel or None, reference, arguments, number of results, answer or shapes), ...),
      (container or None, results),
      outcome,                                          # graph.ops.outcome_of
      (saved, edges, options, shape, casts) or None)    # of the node, if the call is recorded; edge -1 is None
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import BuiltinFunctionType, NoneType
 from typing import Any
 
 import numpy as np
@@ -31,9 +32,9 @@ from ..tensor import ExTensor
 from .ops import outcome_of
 
 try:
-    from .._native import clear_plans, enable_plans, plan_counts, set_plan_maker
+    from .._native import clear_plans, enable_plans, plan_counts, set_helpers
 except ModuleNotFoundError:
-    from .._pure import clear_plans, enable_plans, plan_counts, set_plan_maker
+    from .._pure import clear_plans, enable_plans, plan_counts, set_helpers
 
 __all__ = ["clear_plans", "make_plan", "plan_counts", "run_bodies"]
 
@@ -55,109 +56,90 @@ class _NotRepeatable(Exception):
     """The body did more than call kernels on its own inputs."""
 
 
-class _Values:
-    """The numbered values of a plan in the making, as pairs (kind, position)."""
+class _Plan:
+    """A plan in the making."""
 
     def __init__(self, leaves: tuple[Any, ...]) -> None:
         self.leaves = leaves
         self.constants: list[Any] = []
         self.steps: list[tuple[Any, ...]] = []
-        self.results = 0
-        self.places: dict[int, tuple[str, int]] = {}
+        self.count = len(leaves)  # of leaves and results
+        self.places: dict[int, int] = {}
         for i, leaf in enumerate(leaves):
-            self.places.setdefault(id(leaf._data if isinstance(leaf, ExTensor) else leaf), ("leaf", i))
+            self.places.setdefault(id(leaf._data if isinstance(leaf, ExTensor) else leaf), i)
 
-    def constant(self, value: Any) -> tuple[str, int]:
-        self.constants.append(value)
-        return ("constant", len(self.constants) - 1)
-
-    def of(self, value: Any) -> tuple[str, int]:
-        """Where an argument of a kernel comes from."""
-        found = self.places.get(id(value))
-        if found is not None:
-            return found
-        if is_static(value):
-            return self.constant(value)
-        if type(value) in (tuple, list):
-            self.steps.append((type(value).__name__, None, None, [self.of(v) for v in value], 1, None, None))
-            return self._result()
-        raise _NotRepeatable
-
-    def _result(self) -> tuple[str, int]:
-        self.results += 1
-        return ("result", self.results - 1)
-
-    def add_call(self, kernel: Any, arguments: list[Any], result: Any) -> None:
-        given = [self.of(value) for value in arguments]
-        call = (kernel.native, kernel.by_reference, given)
-        if isinstance(result, np.ndarray):
-            self.steps.append(("kernel", *call, 1, None, (result.shape,)))
-            self.places[id(result)] = self._result()
-        elif isinstance(result, (tuple, list)) and any(isinstance(r, np.ndarray) for r in result):
-            if len(result) == 1 or not all(r is None or isinstance(r, np.ndarray) for r in result):
-                raise _NotRepeatable
-            self.steps.append(
-                ("kernel", *call, len(result), None, tuple(None if r is None else r.shape for r in result))
-            )
-            for r in result:
-                place = self._result()
-                if r is not None:
-                    self.places[id(r)] = place
-        elif is_static(result):
-            self.steps.append(("guard", *call, 0, result, None))
-        else:
+    def constant(self, value: Any) -> int:
+        """The number of something that is the same for every call of the kind."""
+        if not is_static(value):
             raise _NotRepeatable
+        self.constants.append(value)
+        return -len(self.constants)
 
-    def number(self, place: tuple[str, int]) -> int:
-        kind, position = place
-        start = {"leaf": 0, "constant": len(self.leaves), "result": len(self.leaves) + len(self.constants)}
-        return start[kind] + position
+    def of(self, value: Any) -> int:
+        """The number of an argument of a kernel."""
+        found = self.places.get(id(value))
+        if found is None and type(value) in (tuple, list) and not is_static(value):
+            return self.add_step(type(value).__name__, (None, None), value, 1, None)
+        return self.constant(value) if found is None else found
+
+    def add_step(self, kind: str, code: tuple[Any, Any], given: Any, count: int, known: Any) -> int:
+        """Another step; returns the number of its first result."""
+        self.steps.append((kind, *code, tuple(map(self.of, given)), count, known))
+        self.count += count
+        return self.count - count
+
+    def add_call(self, kernel: Any, given: list[Any], result: Any) -> None:
+        """A kernel was called, and returned arrays or the answer to a question."""
+        if not isinstance(kernel.native, (BuiltinFunctionType, NoneType)):
+            raise _NotRepeatable  # somebody's own in place of the native kernel
+        code = (kernel.native, kernel.by_reference)
+        results = result if isinstance(result, (tuple, list)) else (result,)
+        if not any(isinstance(r, np.ndarray) for r in results):
+            if not is_static(result):
+                raise _NotRepeatable
+            self.add_step("guard", code, given, 0, result)
+            return
+        if not all(r is None or isinstance(r, np.ndarray) for r in results) or (
+            len(results) == 1 and results is result
+        ):
+            raise _NotRepeatable
+        shapes = tuple(None if r is None else r.shape for r in results)
+        first = self.add_step("kernel", code, given, len(results), shapes)
+        self.places.update((id(r), first + i) for i, r in enumerate(results) if r is not None)
 
 
 def make_plan(leaves: tuple[Any, ...], calls: list[Any], output: Any) -> tuple[Any, ...] | None:
     """The plan of a call with ``leaves`` whose body made the kernel ``calls`` and returned ``output``; None without one."""
-    values = _Values(leaves)
+    plan = _Plan(leaves)
     try:
         for call in calls:
-            values.add_call(*call)
+            plan.add_call(*call)
         container, parts = _returned(output)
-        results = [_result_of(values, part) for part in parts]
-        record = _record_of(values, output) if container is None else None
-        _check_uses(values, [*results, *(record[0] if record else ())])
+        results = tuple(_result_of(plan, part) for part in parts)
+        record = _record_of(plan, output) if container is None else None
+        _check_uses(plan, (*results, *(record[0] if record else ())))
     except _NotRepeatable:
         return None
-    if len(values.leaves) + len(values.constants) + values.results > _MOST_VALUES:
-        return None
-    number = values.number
-    # What the last kernel returns, nobody decided upon.
-    last = max((i for i, step in enumerate(values.steps) if step[0] == "kernel"), default=-1)
-    steps = tuple(
-        (kind, native, reference, tuple(map(number, given)), count, expected, None if i == last else shapes)
-        for i, (kind, native, reference, given, count, expected, shapes) in enumerate(values.steps)
-    )
-    if record is not None:
-        saved, *rest = record
-        record = (tuple(map(number, saved)), *rest)
-    return (
-        tuple(values.constants),
-        steps,
-        (container, tuple(map(number, results))),
-        outcome_of(output),
-        record,
-    )
+    steps = plan.steps
+    last = max((i for i, step in enumerate(steps) if step[0] == "kernel"), default=-1)
+    if last >= 0:  # what the last kernel returns, nobody decided upon
+        steps[last] = (*steps[last][:-1], None)
+    return tuple(plan.constants), tuple(steps), (container, results), outcome_of(output), record
 
 
-def _check_uses(values: _Values, kept: list[tuple[str, int]]) -> None:
-    """Whatever was computed counts, and numbers that are no part of the kind went to kernels as they are."""
-    used = {*kept, *(place for step in values.steps for place in step[3])}
-    result = 0
-    for kind, *_, count, _, _ in values.steps:
-        if kind == "kernel" and not any(("result", i) in used for i in range(result, result + count)):
+def _check_uses(plan: _Plan, kept: tuple[int, ...]) -> None:
+    """Whatever was computed counts, numbers that are no part of the kind went to kernels as they are, and there is room."""
+    used = {*kept, *(place for step in plan.steps for place in step[3])}
+    first = len(plan.leaves)
+    for kind, _, _, _, count, _ in plan.steps:
+        if kind == "kernel" and used.isdisjoint(range(first, first + count)):
             raise _NotRepeatable  # it belongs to somebody else: a hook, a callback
-        result += count
-    if any(type(leaf) is float and ("leaf", i) not in used for i, leaf in enumerate(values.leaves)):
+        first += count
+    if any(type(leaf) is float and i not in used for i, leaf in enumerate(plan.leaves)):
         raise _NotRepeatable
-    if len(kept) > _MOST_PARTS or any(len(step[3]) > _MOST_PARTS for step in values.steps):
+    if len(kept) > _MOST_PARTS or any(len(step[3]) > _MOST_PARTS for step in plan.steps):
+        raise _NotRepeatable
+    if max(plan.count, len(plan.constants)) > _MOST_VALUES:
         raise _NotRepeatable
 
 
@@ -179,56 +161,54 @@ def _returned(output: Any) -> tuple[Any, Any]:
     return type(output), output
 
 
-def _result_of(values: _Values, part: Any) -> tuple[str, int]:
+def _result_of(plan: _Plan, part: Any) -> int:
     if not isinstance(part, ExTensor):
-        if is_static(part):
-            return values.constant(part)
-        raise _NotRepeatable
-    for i, leaf in enumerate(values.leaves):
+        return plan.constant(part)
+    for i, leaf in enumerate(plan.leaves):
         if leaf is part:
-            return ("leaf", i)
-    place = values.places.get(id(part._data))
-    if place is None or (place[0] == "leaf" and part._node is None):
+            return i
+    place = plan.places.get(id(part._data))
+    if place is None or (place < len(plan.leaves) and part._node is None):
         raise _NotRepeatable  # an array of its own making, or another tensor of an input's array
     return place
 
 
-def _record_of(values: _Values, output: ExTensor) -> tuple[Any, ...] | None:
+def _record_of(plan: _Plan, output: ExTensor) -> tuple[Any, ...] | None:
     node = output._node
-    if node is None or any(leaf is output for leaf in values.leaves):
+    if node is None or any(leaf is output for leaf in plan.leaves):
         return None
-    arrays = [id(leaf._data) for leaf in values.leaves if isinstance(leaf, ExTensor)]
-    if len(set(arrays)) != len(arrays):
+    tensors = [leaf for leaf in plan.leaves if isinstance(leaf, ExTensor)]
+    if len({id(t._data) for t in tensors}) != len(tensors) or not is_static(
+        tuple((node.options or {}).values())
+    ):
         raise _NotRepeatable  # several tensors of one array: whose history it is, the array does not tell
-    tensors = {id(leaf): ("leaf", i) for i, leaf in reversed(list(enumerate(values.leaves)))}
-    saved = []
-    for value in node.saved:
-        place = tensors.get(id(value))
-        if place is None and isinstance(value, ExTensor):
-            place = values.places.get(id(value._data))  # a result, kept without its history
-            if place is None or place[0] != "result":
-                raise _NotRepeatable
-        elif place is None:
-            if not is_static(value):
-                raise _NotRepeatable
-            place = values.constant(value)
-        saved.append(place)
-    if not is_static(tuple((node.options or {}).values())):
+    saved = tuple(_saved_at(plan, value) for value in node.saved)
+    edges = tuple(-1 if edge is None else _edge_at(plan, edge) for edge in node.edges)
+    return saved, edges, node.options, node.shape, node.casts
+
+
+def _saved_at(plan: _Plan, value: Any) -> int:
+    for i, leaf in enumerate(plan.leaves):
+        if leaf is value:
+            return i
+    if not isinstance(value, ExTensor):
+        return plan.constant(value)
+    place = plan.places.get(id(value._data), -1)
+    if place < len(plan.leaves):
+        raise _NotRepeatable  # no result, kept without its history
+    return place
+
+
+def _edge_at(plan: _Plan, edge: Any) -> int:
+    """The leaf that an edge comes from. Several tensors may have one node: which one it was, the node does not tell."""
+    found = [
+        i
+        for i, leaf in enumerate(plan.leaves)
+        if isinstance(leaf, ExTensor) and (leaf is edge or leaf._node is edge)
+    ]
+    if len(found) != 1:
         raise _NotRepeatable
-    edges = []
-    for edge in node.edges:
-        found = -1
-        if edge is not None:
-            matches = [
-                i
-                for i, leaf in enumerate(values.leaves)
-                if isinstance(leaf, ExTensor) and (leaf is edge or leaf._node is edge)
-            ]
-            if len(matches) != 1:
-                raise _NotRepeatable  # several tensors of one node: which one it was, the node does not tell
-            found = matches[0]
-        edges.append(found)
-    return saved, tuple(edges), node.options, node.shape, node.casts
+    return found[0]
 
 
-set_plan_maker(make_plan)
+set_helpers(make_plan=make_plan)

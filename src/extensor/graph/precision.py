@@ -20,7 +20,7 @@ from ..dtypes import HALF, as_dtype, bfloat16, float16, float32
 from ..tensor import ExTensor, asarray, needs_grad
 from .nodes import Node
 from .rules import Rule
-from .state import Blocks, exchange_mode, get_mode, get_observer, is_recording
+from .state import Blocks, this_thread
 
 __all__ = ["autocast", "cast_arguments", "forget_casts", "get_autocast"]
 
@@ -30,7 +30,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _DTYPES: tuple[np.dtype[Any], ...] = (float32, bfloat16, float16)
 _CASTABLE = frozenset({float16, bfloat16, float32})
 
-_entered = Blocks()
+_entered = Blocks(this_thread, "mode")
 
 
 class autocast:
@@ -72,11 +72,10 @@ class autocast:
         self.dtype = found
 
     def __enter__(self) -> None:
-        _entered.enter(self, get_mode())
-        exchange_mode(_DTYPES.index(self.dtype))
+        _entered.enter(self, _DTYPES.index(self.dtype))
 
     def __exit__(self, *exception: object) -> None:
-        _entered.leave(self, exchange_mode)
+        _entered.leave(self)
         if not _entered.blocks:
             forget_casts()
 
@@ -94,7 +93,7 @@ class autocast:
 
 def get_autocast() -> np.dtype[Any]:
     """The dtype of products in this thread; float32 where there is no autocast."""
-    return _DTYPES[get_mode()]
+    return _DTYPES[this_thread.mode]
 
 
 class _Casts(local):
@@ -117,7 +116,7 @@ def _cast(x: ExTensor, dtype: np.dtype[Any]) -> ExTensor:
     if x.dtype == dtype:
         return x
     is_parameter = x._node is None and (x._requires_grad or hasattr(x, "_replaced"))
-    if not is_parameter or dtype == float32 or get_observer() is not None:
+    if not is_parameter or dtype == float32 or this_thread.observer is not None:
         return x.astype(dtype)
     source = x._array  # which tells that no plan can repeat this
     kept, key, version = _casts.kept, (id(source), dtype), getattr(x, "_replaced", 0)
@@ -125,7 +124,7 @@ def _cast(x: ExTensor, dtype: np.dtype[Any]) -> ExTensor:
     if found is None or found[0]() is not source or found[1] != version:
         half = x.detach().astype(dtype)._array
         found = kept[key] = (weakref.ref(source, lambda _: kept.pop(key, None)), version, half)
-    if not (x._requires_grad and is_recording()):
+    if not (x._requires_grad and this_thread.recording):
         return ExTensor(found[2])
     node = Node(
         ExTensor.astype, (x,), (x.dtype,), None

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from .state import get_observer
+from .state import this_thread
 
 try:
     from .._native import bump_structure
@@ -62,7 +62,7 @@ class Recorder:
 
 def current_recorder() -> Recorder | None:
     """The recording that this thread is in, if it is in one."""
-    observer = get_observer()
+    observer = this_thread.observer
     return observer if observer is not None and isinstance(observer, Recorder) else None
 
 

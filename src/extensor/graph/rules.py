@@ -69,7 +69,9 @@ class Rule:
     """How the arguments of a forward call flow into its backward function; complete when the backward is defined.
 
     Attributes:
-        targets: the forward's parameters that the gradients belong to, in order.
+        names: the forward's parameters; ``variadic``: the one that takes any number of arguments.
+        bind: the forward's arguments by name, defaults filled in.
+        targets: the parameters that the gradients belong to, in order.
         each: whether the one target is a list of tensors, with a list of gradients.
         mirrored: the target whose gradient is minus the first one, or None.
     """
@@ -92,6 +94,8 @@ class Rule:
         self.fn = fn
         self.backward = backward
         self.signature = Signature.of(fn)
+        self.names, self.variadic = self.signature.names, self.signature.variadic
+        self.bind = self.signature.bind
         self.each = each is not None
         self.mirrored = mirrored
         self.is_custom = is_custom
@@ -132,20 +136,6 @@ class Rule:
                 f"[backward_of] {backward.__name__} speaks of {sorted(unknown)}, which {fn.__name__} {self.names} has not"
             )
         self.output_positions = [i for i, p in enumerate(self.parameters) if p.kept == "output"]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The parameters of the forward."""
-        return self.signature.names
-
-    @property
-    def variadic(self) -> str | None:
-        """The forward's parameter that takes any number of arguments."""
-        return self.signature.variadic
-
-    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The forward's arguments by name, defaults filled in."""
-        return self.signature.bind(args, kwargs)
 
     def inputs(self, bound: dict[str, Any]) -> list[Any]:
         """The values the gradients belong to, in order; a list of tensors counts as its elements."""

@@ -1,4 +1,10 @@
-"""The state of a thread: whether it records, and who watches its calls."""
+"""The state of a thread: whether it records, and who watches its calls.
+
+``this_thread`` is one object with the state of whichever thread asks: ``recording``; ``observer``, which sees every op call;
+``trace``, the list that kernel calls are noted in; ``reader``, called with a tensor whose elements are looked at outside of
+ops; ``values_read``, whether elements were looked at; ``mode``, the dtype of autocast. Setting an attribute is no call, so no
+interrupt comes between it and the ``try`` that restores it.
+"""
 
 from __future__ import annotations
 
@@ -10,38 +16,11 @@ from typing import Any, Protocol
 from .._pure import Blocks
 
 try:
-    from .._native import (
-        RecordingBlock,
-        exchange_mode,
-        exchange_observer,
-        exchange_reader,
-        exchange_recording,
-        exchange_trace,
-        exchange_values_read,
-        get_mode,
-        get_observer,
-        is_recording,
-        next_sequence,
-    )
+    from .._native import RecordingBlock, next_sequence, this_thread
 except ModuleNotFoundError:
-    from .._pure import (  # type: ignore[assignment]
-        RecordingBlock,
-        exchange_mode,
-        exchange_observer,
-        exchange_reader,
-        exchange_recording,
-        exchange_trace,
-        exchange_values_read,
-        get_mode,
-        get_observer,
-        is_recording,
-        next_sequence,
-    )
+    from .._pure import RecordingBlock, next_sequence, this_thread  # type: ignore[assignment]
 
-__all__ = [
-    "Blocks", "exchange_mode", "exchange_observer", "exchange_reader", "exchange_recording", "exchange_trace",
-    "exchange_values_read", "get_mode", "get_observer", "is_recording", "levels", "next_sequence", "no_grad", "observe", "set_recording",
-]  # fmt: skip
+__all__ = ["Blocks", "levels", "next_sequence", "no_grad", "observe", "set_recording", "this_thread"]
 
 
 class Observer(Protocol):
@@ -86,9 +65,9 @@ def no_grad() -> set_recording:
 @contextmanager
 def observe(observer: Observer | None) -> Iterator[None]:
     """Route every op call of this thread through ``observer``."""
-    before = get_observer()
+    before = this_thread.observer
     try:
-        exchange_observer(observer)
+        this_thread.observer = observer
         yield
     finally:
-        exchange_observer(before)
+        this_thread.observer = before

@@ -25,10 +25,10 @@ from ..tensor import ExTensor, needs_grad
 from .elsewhere import has_foreign, run_there
 
 try:
-    from .._native import current_trace, is_recording
+    from .._native import clear_plans, this_thread
     from .._native import kernels as NATIVE
 except ModuleNotFoundError:
-    from .._pure import current_trace, is_recording
+    from .._pure import clear_plans, this_thread
 
     NATIVE: dict[str, Callable[..., Any]] = {}  # type: ignore[no-redef]
 
@@ -45,22 +45,31 @@ class Kernel:
     """
 
     __slots__ = ("__wrapped__", "exact", "is_formula", "name", "native", "reference")
+    exact: bool
+    is_formula: bool
+    name: str
+    native: Callable[..., Any] | None
+    reference: Callable[..., Any]
 
     def __init__(self, reference: Callable[..., Any], exact: bool, is_formula: bool) -> None:
-        self.name = reference.__name__
-        self.reference = reference
-        self.native = NATIVE.get(self.name)
-        self.exact = exact
-        self.is_formula = is_formula
-        self.__wrapped__ = reference
+        name = reference.__name__
+        for field, value in zip(
+            self.__slots__, (reference, exact, is_formula, name, NATIVE.get(name), reference)
+        ):
+            object.__setattr__(self, field, value)
+
+    def __setattr__(self, field: str, value: Any) -> None:
+        """Another reference or native kernel: plans hold the one that was there."""
+        object.__setattr__(self, field, value)
+        clear_plans()
 
     def __call__(self, *args: Any) -> Any:
-        if self.is_formula and is_recording() and any(map(needs_grad, args)):
+        if self.is_formula and this_thread.recording and any(map(needs_grad, args)):
             return self.recorded(*args)
         given = [_unwrap(value) for value in args]
         if "jax" in sys.modules and has_foreign(given):
             return _wrap(run_there(self, given))
-        trace = current_trace()
+        trace = this_thread.trace
         if trace is None:
             return _wrap(self.on_arrays(*given))
         result: Any = RAISED

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..autograd.trees import leaves, map_leaves
 from ..errors import describe
-from ..graph import Branch, Node, is_recording
+from ..graph import Branch, Node, this_thread
 from ..tensor import ExTensor
 
 __all__ = ["Handle", "Hooks"]
@@ -61,7 +61,7 @@ class Hooks:
         for hook in list(self.before.values()):
             args, kwargs = _prepared(hook, module, args, kwargs)
         watch = None
-        if self.backward and is_recording():
+        if self.backward and this_thread.recording:
             watch = _Watch(module, list(self.backward.values()))
             args, kwargs = watch.inputs(args, kwargs)
         output = module.forward(*args, **kwargs)

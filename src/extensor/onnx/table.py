@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from ..graph import get_observer
+from ..graph import this_thread
 
 __all__ = ["Operator", "find", "opaque", "operator", "operators"]
 
@@ -67,7 +67,7 @@ def opaque(function: F) -> F:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        observer = get_observer()
+        observer = this_thread.observer
         if observer is not None and hasattr(getattr(observer, "__self__", None), "sees_opaque"):
             return observer(function, args, kwargs)
         return function(*args, **kwargs)

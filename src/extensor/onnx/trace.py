@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import exchange_observer, no_grad, observe
+from ..graph import no_grad, observe, this_thread
 from ..nn import Module
 from ..tensor import ExTensor
 
@@ -69,11 +69,11 @@ class Trace:
             found = self._decompositions[op.__name__](*args, **kwargs)
             if found is not NotImplemented:
                 return found
-        before = exchange_observer(None)
+        before, this_thread.observer = this_thread.observer, None
         try:
             result = op(*args, **kwargs)
         finally:
-            exchange_observer(before)
+            this_thread.observer = before
         result = self._own(args, kwargs, result)
         self.steps.append(Step(op, args, kwargs, result))
         self.kept.append((args, kwargs, result))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import BatchedError, GraphError
-from ...graph import exchange_observer, levels
+from ...graph import levels, this_thread
 from ...ops.broadcasting import broadcast_to
 from ...tensor import ExTensor, Shape, escaped
 
@@ -143,13 +143,13 @@ class Level:
         return False
 
     def __call__(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        before = exchange_observer(self.outer)
+        before, this_thread.observer = this_thread.observer, self.outer
         try:
             if not (self.holds(args) or (kwargs and self.holds(kwargs.values()))):
                 return op(*args, **kwargs)
             return self.wrapped(self.rule_of(op)(self, op, *args, **kwargs))
         finally:
-            exchange_observer(before)
+            this_thread.observer = before
 
     def wrapped(self, result: Any) -> Any:
         """What a rule returned, batch axis in front, as tensors of one example."""
@@ -163,14 +163,14 @@ class Level:
     def drawn(self, draw: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Random numbers: each example draws its own from a generator, and the same from a seed."""
         levels.running.pop()  # what is drawn now, is drawn outside
-        before = exchange_observer(self.outer)
+        before, this_thread.observer = this_thread.observer, self.outer
         try:
             same = isinstance(args[0] if args else kwargs.get("rng"), (int, np.integer))
             if same and not (self.holds(args) or self.holds(kwargs.values())):
                 return draw(*args, **kwargs)
             return self.wrapped(self.each_example(self, draw, *args, **kwargs))
         finally:
-            exchange_observer(before)
+            this_thread.observer = before
             levels.running.append(self)
 
     def full(self, value: Any) -> Any:
@@ -236,8 +236,10 @@ class outside_levels:
     __slots__ = ("before",)
 
     def __enter__(self) -> None:
-        self.before = exchange_observer(levels.running[0].outer) if levels.running else None
+        self.before = this_thread.observer
+        if levels.running:
+            this_thread.observer = levels.running[0].outer
 
     def __exit__(self, *exception: object) -> None:
         if levels.running:
-            exchange_observer(self.before)
+            this_thread.observer = self.before

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import BatchedError
-from ...graph import exchange_observer
+from ...graph import this_thread
 from ...ops.joining import stack
 from ...tensor import ExTensor
 from .batched import Level
@@ -59,13 +59,13 @@ def each_example(level: Level, op: Any, *args: Any, **kwargs: Any) -> Any:
 
 def by_body(level: Level, op: Any, *args: Any, **kwargs: Any) -> Any:
     """An op whose body is made of others: the rules of those. A body that looks at elements runs example by example."""
-    before = exchange_observer(level)
+    before, this_thread.observer = this_thread.observer, level
     try:
         return _full(level, op.fn(*args, **kwargs))
     except BatchedError:
         pass
     finally:
-        exchange_observer(before)
+        this_thread.observer = before
     return each_example(level, op, *args, **kwargs)
 
 

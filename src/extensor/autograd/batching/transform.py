@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import describe
-from ...graph import exchange_observer, get_observer, levels
+from ...graph import levels, this_thread
 from ...ops.broadcasting import broadcast_to
 from ...ops.shape import moveaxis
 from ...tensor import ExTensor, asarray, tensor
@@ -75,14 +75,14 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
 @contextmanager
 def _running(size: int) -> Iterator[Level]:
     rules = importlib.import_module(".rules", __package__)  # loads on first use
-    level = Level(size, get_observer(), rules)
-    exchange_observer(level)
+    level = Level(size, this_thread.observer, rules)
+    this_thread.observer = level
     levels.running.append(level)
     try:
         yield level
     finally:
         levels.running.pop()
-        exchange_observer(level.outer)
+        this_thread.observer = level.outer
         level.closed = True
 
 
