@@ -167,6 +167,16 @@ def test_many_shapes_are_forgotten_in_turn() -> None:
     assert plan_counts()["kept"] <= 8192
 
 
+def test_a_thousand_shapes_have_their_plans() -> None:
+    clear_plans()
+    tensors = [et.ones((1 + i % 50, 1 + i // 50)) for i in range(1000)]
+    for _ in range(3):
+        before = plan_counts()["hits"]
+        for x in tensors:
+            et.exp(x)
+    assert plan_counts()["hits"] - before > 950  # kinds that share a place wait longer
+
+
 def test_a_body_that_looks_at_elements_has_no_plan() -> None:
     clear_plans()
     mask = et.tensor([True, False, True])

@@ -44,6 +44,8 @@ class Key {
       const __uint128_t product = __uint128_t(words[i] ^ hash) * 0x9e3779b97f4a7c15u;
       hash = uint64_t(product) ^ uint64_t(product >> 64);
     }
+    hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93u;  // tables look at its lowest bits, which shapes alone hardly reach
+    hash ^= hash >> 32;
     return true;
   }
 

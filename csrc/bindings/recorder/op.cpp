@@ -18,11 +18,17 @@ long long hits = 0, misses = 0, clock = 0;
 bool enabled = true;
 PyObject* name_call = nullptr;
 
-// Kinds of calls that were met once. A plan is made at the second meeting: a shape that comes only once is not worth it.
-constexpr int seen_count = 1 << 14;
+// Kinds of calls that were met once. A plan is made at the second meeting: a shape that comes only once is not worth it, nor is
+// one among so many that its last plan had to make room: it starts over.
+constexpr int seen_count = 1 << 16;
 uint64_t seen[seen_count];
 
-bool is_known(const Key& key) { return std::exchange(seen[key.hash % seen_count], key.hash) == key.hash; }
+bool is_known(const Key& key) {
+  uint64_t& place = seen[key.hash % seen_count];
+  const bool known = place == key.hash;
+  place = known ? 0 : key.hash;
+  return known;
+}
 
 Plan* find(const Key& key) {
   for (Plan* plan : table[key.hash % set_count]) {
