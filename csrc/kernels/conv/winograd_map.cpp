@@ -9,6 +9,8 @@
 //
 // An element of the output is always the same chain of operations, so the bits do not depend on how the work is cut.
 // Compiled once per instruction set.
+#include <initializer_list>
+
 #include "core/threads.hpp"
 #include "kernels/conv/winograd.hpp"
 #include "kernels/conv/winograd_guard.hpp"
@@ -24,6 +26,18 @@ constexpr int64_t least_tiles = 24;
 // Longer sums over channels are made of pieces.
 constexpr int64_t longest_chain = 32;
 
+// nine[element][lane]: the kernels of one input, a lane for each of `count` outputs, zeros beyond.
+EXTENSOR_INLINE void load_kernels(const float* from, int64_t output, int64_t count, Mask<float> existing, Floats (&nine)[9]) {
+  constexpr int lanes = Floats::lanes, strip = part_lanes<float>;
+  const float* rows[lanes];
+  for (int i = 0; i < lanes; ++i) rows[i] = from + (i < count ? i : 0) * output;
+  Floats columns[strip];
+  for (const int first : {0, strip, 9 - strip}) {  // the last strip overlaps: nothing beyond a kernel is read
+    load_transposed(rows, first, columns);
+    for (int i = 0; i < strip; ++i) nine[first + i] = keep(existing, columns[i]);
+  }
+}
+
 // weight[point, input, output], in lanes of outputs; computed in float64 and rounded once. Whether the method suits their sizes.
 bool transform_weight(const ConvMap<float>& m, int64_t outputs, int64_t distance, float* to) {
   constexpr int lanes = Floats::lanes, half = Doubles::lanes;
@@ -34,15 +48,15 @@ bool transform_weight(const ConvMap<float>& m, int64_t outputs, int64_t distance
   for (int64_t c = 0; c < m.inputs; ++c) {  // 36 places are written to at a time: each is to go forward steadily
     for (int64_t o = 0; o < outputs; o += lanes) {
       const int64_t count = min_of(lanes, m.outputs - o);
+      const Mask<float> existing = lanes_below<float>(int(count));
       Spread::Part sizes_of_part(spread, o);
+      Floats nine[9];
+      load_kernels(m.weight + o * m.weight_output + c * m.weight_input, m.weight_output, count, existing, nine);
       Doubles taps[2][3][3];
       for (int64_t p = 0; p < 3; ++p) {
         for (int64_t q = 0; q < 3; ++q) {
-          const float* from = m.weight + o * m.weight_output + c * m.weight_input + m.rows.element[p] * m.weight_row + m.columns.element[q];
-          float lane[lanes] = {};
-          for (int64_t i = 0; i < count; ++i) lane[i] = from[i * m.weight_output];
-          const Floats tap = load(lane);
-          sizes_of_part.add(tap, lanes_below<float>(int(count)));
+          const Floats tap = nine[m.rows.element[p] * 3 + m.columns.element[q]];
+          sizes_of_part.add(tap, existing);
           const int64_t row = m.rows.shift[p] - first_row, column = m.columns.shift[q] - first_column;
           add_to_sums(sizes.data() + (row * 3 + column) * outputs + o, abs(tap));
           taps[0][row][column] = widen_low(tap);
