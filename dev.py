@@ -9,7 +9,7 @@
     python3 dev.py aarch64     the core for 64-bit ARM under qemu-user, its bits against those of this processor; on Debian,
                                with g++-aarch64-linux-gnu and qemu-user; `aarch64 --every 10` checks one kernel in ten
     python3 dev.py accuracy    every float32 through every elementwise function; --stride 251 for some of them
-    python3 dev.py campaign fuzz|files|kill|memory|threads|soak [--minutes N]
+    python3 dev.py campaign fuzz|files|kill|memory|threads|soak|ranks [--minutes N]
                                search for what breaks, and keep what is found
     python3 dev.py docs        the documentation site, in site/; `docs serve` shows it while you write
     python3 dev.py wheel       a source distribution and a wheel, in dist/

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from campaign import Campaign
 
-NAMES = ("fuzz", "files", "kill", "memory", "threads", "soak")
+NAMES = ("fuzz", "files", "kill", "memory", "threads", "soak", "ranks")
 
 
 def main() -> int:

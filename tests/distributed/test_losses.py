@@ -50,7 +50,7 @@ def test_a_stopped_rank_ends_the_job(tmp_path: Path) -> None:
 
 def test_a_pause_does_no_harm(tmp_path: Path) -> None:
     args = ("mlp", "-", "kill_rank=1", "kill_at=3")
-    paused = job(2, RUN, *args, 'kill_how="PAUSE"', env={"EXTENSOR_TIMEOUT": "4"})
+    paused = job(2, RUN, *args, 'kill_how="PAUSE"')
     assert paused.returncode == 0, paused.stderr
     assert paused.stdout.strip() == answer(2, RUN, "mlp", "-", "kill_rank=9", "kill_at=0")
 

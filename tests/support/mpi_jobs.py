@@ -43,8 +43,8 @@ def job(
     return subprocess.run(line, capture_output=True, text=True, timeout=seconds, env=variables)
 
 
-def answer(ranks: int, script: str, *args: str, hosts: tuple[int, ...] = ()) -> str:
+def answer(ranks: int, script: str, *args: str, hosts: tuple[int, ...] = (), seconds: int = 120) -> str:
     """What a job that succeeds says."""
-    done = job(ranks, script, *args, hosts=hosts)
+    done = job(ranks, script, *args, hosts=hosts, seconds=seconds)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

@@ -55,8 +55,8 @@ def parts(kind: str) -> tuple[nn.Module, tuple[data.Dataset, data.Dataset]]:
 class KillAt(train.Callback):
     """Ends a rank as the system would."""
 
-    def __init__(self, rank: int, step: int, world: World, how: str = "KILL") -> None:
-        self.mine, self.at, self.how = world.rank == rank, step, how
+    def __init__(self, rank: int, step: int, world: World, how: str, folder: Path | None) -> None:
+        self.mine, self.at, self.how, self.folder = world.rank == rank, step, how, folder
 
     def on_step_end(self, trainer: Any, loss: float) -> None:
         if not self.mine or trainer.step != self.at:
@@ -64,11 +64,13 @@ class KillAt(train.Callback):
         if self.how == "PAUSE":
             pid = os.getpid()
             if os.fork() == 0:  # a child wakes us up
-                time.sleep(2)
+                time.sleep(5)
                 os.kill(pid, signal.SIGCONT)
                 os._exit(0)
             os.kill(pid, signal.SIGSTOP)
             return
+        if self.folder is not None:
+            Path(self.folder, "hit").write_text(str(time.time()))
         os.kill(os.getpid(), getattr(signal, f"SIG{self.how}"))
         time.sleep(0.1 if self.how == "INT" else 0)
 
@@ -116,8 +118,8 @@ def main(kind: str, folder: str, *assignments: str) -> None:
     compress = given.pop("compress", False)
     with World(compress=compress) as world:
         end = [given.pop(name, None) for name in ("kill_rank", "kill_at", "kill_how")]
-        callbacks = [] if end[0] is None else [KillAt(end[0], end[1], world, end[2] or "KILL")]
         place = Path(folder) if folder != "-" else None
+        callbacks = [] if end[0] is None else [KillAt(end[0], end[1], world, end[2] or "KILL", place)]
         try:
             model, history = fit(kind, world, place, callbacks=callbacks, **given)
         except LostRankError as error:  # a launcher whose job breaks may lose what is said on stderr
