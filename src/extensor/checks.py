@@ -3,18 +3,43 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
 from .dtypes import FLOATING, INTEGER
 from .errors import describe
-from .takes_complex import TAKES_COMPLEX
 from .tensor import ExTensor, Shape, asarray, needs_grad
 
 Scalar = (bool, int, float)
 INTS = frozenset({int})
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_COMPLEX: set[str] = set()  # the functions that complex numbers may be given to
+
+
+@overload
+def takes_complex(function: Function) -> Function: ...
+@overload
+def takes_complex(*, backward: bool) -> Callable[[Function], Function]: ...
+def takes_complex(function: Any = None, *, backward: bool = True) -> Any:
+    """Says of a function that it is defined for complex numbers; so is its backward, unless that is denied."""
+    if function is None:
+        return lambda found: _with_complex(found, backward)
+    return _with_complex(function, backward)
+
+
+def _with_complex(function: Function, backward: bool) -> Function:
+    _COMPLEX.add(function.__name__)
+    if backward:
+        _COMPLEX.add(f"{function.__name__}_backward")
+    return function
+
+
+def is_for_complex(function: str) -> bool:
+    """Whether complex numbers may be given to the function of this name."""
+    return function in _COMPLEX
 
 
 def as_tensor(function: str, name: str, value: Any) -> ExTensor:
@@ -40,7 +65,7 @@ def as_tensor(function: str, name: str, value: Any) -> ExTensor:
 
 def _allow_complex(function: str, name: str, value: ExTensor) -> None:
     """Complex numbers go where they are defined, and nowhere else by accident."""
-    if function not in TAKES_COMPLEX:
+    if not is_for_complex(function):
         raise TypeError(
             f"[{function}] {name} has dtype {value.dtype}; {function} is not defined for complex numbers"
         )

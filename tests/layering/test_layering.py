@@ -24,7 +24,6 @@ FLOORS = [
         "_printable",
         "_spelling",
         "autocast_table",
-        "takes_complex",
     },
     {"devices", "dtypes"},
     {"tensor"},

@@ -13,8 +13,8 @@ from public_functions import public_functions
 from sample_calls import OF_FUNCTIONS, OTHERS, WITHOUT_ARGUMENTS, call, pair_call
 
 import extensor as et
+from extensor.checks import is_for_complex
 from extensor.errors import describe
-from extensor.takes_complex import TAKES_COMPLEX
 from extensor.testing.samples import PAIRS
 
 FUNCTIONS = {
@@ -106,7 +106,12 @@ def spoils(name: str, argument: str, value: Any) -> Spoils:
         return OPTIONS[argument]
     if isinstance(value, et.ExTensor):
         last = name.rpartition(".")[2]
-        return [bad for bad in NO_TENSOR if last not in TAKES_COMPLEX or not isinstance(bad[0], np.ndarray)]
+        return [
+            bad
+            for bad in NO_TENSOR
+            if not (last in ("asarray", "tensor") or is_for_complex(last))
+            or not isinstance(bad[0], np.ndarray)
+        ]
     if isinstance(value, (list, tuple)) and value and isinstance(value[0], et.ExTensor):
         return [("text", TypeError), (object(), TypeError), ([object(), object()], TypeError)]
     return ANY_OPTION

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..checks import as_floating
+from ..checks import as_floating, takes_complex
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor
 from ._transforms import (
@@ -20,6 +20,7 @@ __all__ = [
 
 
 @differentiable
+@takes_complex
 def fft(x: ExTensor, n: Any = None, axis: int = -1, norm: str = "backward") -> ExTensor:
     """The discrete Fourier transform along an axis.   y_k = sum_j x_j exp(-2 pi i j k / n)
 
@@ -60,6 +61,7 @@ def fft_backward(
 
 
 @differentiable
+@takes_complex
 def ifft(x: ExTensor, n: Any = None, axis: int = -1, norm: str = "backward") -> ExTensor:
     """The inverse of the discrete Fourier transform along an axis.   y_j = 1/n sum_k x_k exp(2 pi i j k / n)
 
@@ -100,6 +102,7 @@ def ifft_backward(
 
 
 @differentiable
+@takes_complex
 def fftn(x: ExTensor, s: Any = None, axes: Any = None, norm: str = "backward") -> ExTensor:
     """The discrete Fourier transform along several axes.
 
@@ -140,6 +143,7 @@ def fftn_backward(
 
 
 @differentiable
+@takes_complex
 def ifftn(x: ExTensor, s: Any = None, axes: Any = None, norm: str = "backward") -> ExTensor:
     """The inverse of the discrete Fourier transform along several axes.
 
@@ -180,6 +184,7 @@ def ifftn_backward(
 
 
 @differentiable
+@takes_complex
 def fft2(x: ExTensor, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ExTensor:
     """The discrete Fourier transform along two axes.
 
@@ -220,6 +225,7 @@ def fft2_backward(
 
 
 @differentiable
+@takes_complex
 def ifft2(x: ExTensor, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ExTensor:
     """The inverse of the discrete Fourier transform along two axes.
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..checks import as_axes, as_floating, as_int, as_number, as_tensor
+from ..checks import as_axes, as_floating, as_int, as_number, as_tensor, takes_complex
 from ..dtypes import REAL_FLOATING, as_dtype, float32
 from ..graph import backward_of, differentiable
 from ..ops.creation import allocate
@@ -76,6 +76,7 @@ def _shifted(function: str, x: ExTensor, axes: Any, back: bool) -> tuple[tuple[i
 
 
 @differentiable
+@takes_complex
 def fftshift(x: ExTensor, axes: Any = None) -> ExTensor:
     """The zero frequency moved to the middle.
 
@@ -106,6 +107,7 @@ def fftshift_backward(grad_output: ExTensor, axes: Any = None) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def ifftshift(x: ExTensor, axes: Any = None) -> ExTensor:
     """The zero frequency moved from the middle to the front; the inverse of :func:`fftshift`.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..checks import as_floating
+from ..checks import as_floating, takes_complex
 from ..graph import backward_of, differentiable
 from ..kernels import conj as conj_kernel
 from ..kernels.reference import fft as kernels
@@ -27,6 +27,7 @@ __all__ = [
 
 
 @differentiable
+@takes_complex
 def rfft(x: ExTensor, n: Any = None, axis: int = -1, norm: str = "backward") -> ExTensor:
     """The Fourier transform of real numbers along an axis: the half of the spectrum, the other is its conjugate.
 
@@ -67,6 +68,7 @@ def rfft_backward(
 
 
 @differentiable
+@takes_complex
 def irfft(x: ExTensor, n: Any = None, axis: int = -1, norm: str = "backward") -> ExTensor:
     """The real numbers along an axis whose Fourier transform has this half of a spectrum; the inverse of :func:`rfft`.
 
@@ -109,6 +111,7 @@ def irfft_backward(
 
 
 @differentiable
+@takes_complex
 def rfftn(x: ExTensor, s: Any = None, axes: Any = None, norm: str = "backward") -> ExTensor:
     """The Fourier transform of real numbers along several axes: the half of the spectrum, the other is its conjugate.
 
@@ -149,6 +152,7 @@ def rfftn_backward(
 
 
 @differentiable
+@takes_complex
 def irfftn(x: ExTensor, s: Any = None, axes: Any = None, norm: str = "backward") -> ExTensor:
     """The real numbers along several axes whose Fourier transform has this half of a spectrum; the inverse of :func:`rfftn`.
 
@@ -191,6 +195,7 @@ def irfftn_backward(
 
 
 @differentiable
+@takes_complex
 def hfft(x: ExTensor, n: Any = None, axis: int = -1, norm: str = "backward") -> ExTensor:
     """The Fourier transform of a signal whose spectrum is real, from its first half.
 
@@ -235,6 +240,7 @@ def hfft_backward(
 
 
 @differentiable
+@takes_complex
 def ihfft(x: ExTensor, n: Any = None, axis: int = -1, norm: str = "backward") -> ExTensor:
     """The first half of the signal that has this real spectrum; the inverse of :func:`hfft`.
 

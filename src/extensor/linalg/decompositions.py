@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..checks import as_bool, as_grad
+from ..checks import as_bool, as_grad, takes_complex
 from ..dtypes import HALF, float32
 from ..errors import describe
 from ..graph import backward_of, differentiable, for_complex
@@ -23,6 +23,7 @@ __all__ = ["QRResult", "cholesky", "cholesky_backward", "qr", "qr_backward"]
 
 
 @differentiable
+@takes_complex
 def cholesky(x: ExTensor, upper: bool = False) -> ExTensor:
     """The triangular factor of a positive definite matrix.   y y^H = (x + x^H) / 2
 
@@ -89,6 +90,7 @@ def _mode(function: str, mode: Any) -> str:
 
 
 @differentiable
+@takes_complex
 def qr(x: ExTensor, mode: str = "reduced") -> QRResult:
     """Orthonormal columns times an upper triangle.   x = Q R
 

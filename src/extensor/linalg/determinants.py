@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..checks import as_grad
+from ..checks import as_grad, takes_complex
 from ..dtypes import COMPLEX
 from ..graph import backward_of, differentiable, for_complex
 from ..kernels.reference import linalg as kernels
@@ -21,6 +21,7 @@ __all__ = ["SlogdetResult", "det", "det_backward", "slogdet", "slogdet_backward"
 
 
 @differentiable
+@takes_complex
 def det(x: ExTensor) -> ExTensor:
     """The determinant of a square matrix, or of each of a batch.
 
@@ -65,6 +66,7 @@ class SlogdetResult(NamedTuple):
 
 
 @differentiable
+@takes_complex
 def slogdet(x: ExTensor) -> SlogdetResult:
     """Sign and logarithm of the determinant, which never overflow.   det(x) = sign exp(logabsdet)
 

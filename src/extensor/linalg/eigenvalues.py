@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..checks import as_grad
+from ..checks import as_grad, takes_complex
 from ..dtypes import COMPLEX, HALF, float32
 from ..graph import backward_of, differentiable, for_complex
 from ..kernels.reference import linalg as kernels
@@ -36,6 +36,7 @@ class EighResult(NamedTuple):
 
 
 @differentiable
+@takes_complex
 def eigh(x: ExTensor) -> EighResult:
     """Eigenvalues and eigenvectors of a symmetric (Hermitian) matrix.   (x + x^H) / 2 = V diag(w) V^H
 
@@ -115,6 +116,7 @@ def eigh_backward(
 
 
 @differentiable
+@takes_complex
 def eigvalsh(x: ExTensor) -> ExTensor:
     """The eigenvalues of a symmetric (Hermitian) matrix, the smallest first.
 
@@ -154,6 +156,7 @@ class EigResult(NamedTuple):
 
 
 @differentiable
+@takes_complex
 def eig(x: ExTensor) -> EigResult:
     """Eigenvalues and eigenvectors of a square matrix, complex, in no order.   x V = V diag(w)
 
@@ -223,6 +226,7 @@ def eig_backward(
 
 
 @differentiable
+@takes_complex
 def eigvals(x: ExTensor) -> ExTensor:
     """The eigenvalues of a square matrix, complex, in no order.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..checks import as_axes, as_bool, as_floating, as_grad, as_number, reduced_shape
+from ..checks import as_axes, as_bool, as_floating, as_grad, as_number, reduced_shape, takes_complex
 from ..errors import describe
 from ..graph import backward_of, differentiable
 from ..kernels.reference import linalg as kernels
@@ -43,6 +43,7 @@ def _not_empty(function: str, shape: Shape, axes: tuple[int, ...], order: float)
 
 
 @differentiable
+@takes_complex
 def vector_norm(x: ExTensor, ord: Any = 2, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """The length of vectors.   y = (sum_i |x_i|**ord)**(1 / ord)
 
@@ -132,6 +133,7 @@ def _kept(x: ExTensor, keepdims: bool) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def matrix_norm(x: ExTensor, ord: Any = "fro", keepdims: bool = False) -> ExTensor:
     """The norm of a matrix, or of each of a batch.
 
@@ -221,6 +223,7 @@ def _restored(norms: ExTensor, ndim: int, axes: tuple[int, ...]) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def norm(x: ExTensor, ord: Any = None, axis: Any = None, keepdims: bool = False) -> ExTensor:
     """The norm of a vector or a matrix, with NumPy's conventions.
 
@@ -291,6 +294,7 @@ def _condition(function: str, x: Any, p: Any) -> tuple[ExTensor, Any]:
 
 
 @differentiable
+@takes_complex
 def cond(x: ExTensor, p: Any = None) -> ExTensor:
     """The condition number: how much a relative error may grow when a system is solved.   y = |x| |x^-1|
 

@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..checks import as_axis, as_floating, as_grad, as_int, as_tensor, check_needs, differentiable_input
+from ..checks import (
+    as_axis,
+    as_floating,
+    as_grad,
+    as_int,
+    as_tensor,
+    check_needs,
+    differentiable_input,
+    takes_complex,
+)
 from ..errors import describe
 from ..graph import backward_of, differentiable
 from ..kernels.reference import linalg as lapack
@@ -33,6 +42,7 @@ __all__ = [
 
 
 @differentiable
+@takes_complex
 def matrix_transpose(x: ExTensor) -> ExTensor:
     """Rows and columns of a matrix exchanged; a view.   y_ij = x_ji
 
@@ -111,6 +121,7 @@ def _crossed(a: ExTensor, b: ExTensor, axis: int) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def cross(a: ExTensor, b: ExTensor, axis: int = -1) -> ExTensor:
     """The cross product of vectors of three numbers.   y = a x b
 
@@ -159,6 +170,7 @@ def cross_backward(
 
 
 @differentiable
+@takes_complex
 def vecdot(a: ExTensor, b: ExTensor, axis: int = -1) -> ExTensor:
     """The scalar product of vectors.   y = sum_i conj(a_i) b_i
 
@@ -218,6 +230,7 @@ def _interleaved(a: ExTensor, b: ExTensor) -> tuple[ExTensor, ExTensor, Shape, S
 
 
 @differentiable
+@takes_complex
 def kron(a: ExTensor, b: ExTensor) -> ExTensor:
     """The Kronecker product: every element of ``a`` times all of ``b``, in blocks.
 
@@ -321,6 +334,7 @@ def _chain_shape(tensors: Sequence[ExTensor]) -> Shape:
 
 
 @differentiable
+@takes_complex
 def multi_dot(tensors: Sequence[ExTensor]) -> ExTensor:
     """The product of several matrices, in the order with the fewest multiplications.   y = a b c ...
 
@@ -370,6 +384,7 @@ def _power_steps(x: ExTensor, n: int) -> tuple[list[ExTensor], list[int]]:
 
 
 @differentiable
+@takes_complex
 def matrix_power(x: ExTensor, n: int) -> ExTensor:
     """A square matrix multiplied with itself n times.   y = x x ... x
 
@@ -436,6 +451,7 @@ def matrix_power_backward(grad_output: ExTensor, x: ExTensor, n: int) -> ExTenso
 
 
 @differentiable
+@takes_complex
 def matrix_exp(x: ExTensor) -> ExTensor:
     """The exponential of a square matrix.   y = 1 + x + x**2 / 2 + x**3 / 6 + ...
 

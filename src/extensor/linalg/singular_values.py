@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..checks import as_bool, as_grad
+from ..checks import as_bool, as_grad, takes_complex
 from ..dtypes import COMPLEX, HALF, float32
 from ..graph import backward_of, differentiable, for_complex
 from ..kernels.reference import linalg as kernels
@@ -41,6 +41,7 @@ class SVDResult(NamedTuple):
 
 
 @differentiable
+@takes_complex
 def svd(x: ExTensor, full_matrices: bool = True) -> SVDResult:
     """The singular value decomposition.   x = U diag(S) Vh
 
@@ -179,6 +180,7 @@ def svd_backward(
 
 
 @differentiable
+@takes_complex
 def svdvals(x: ExTensor) -> ExTensor:
     """The singular values of a matrix, the largest first.
 
@@ -212,6 +214,7 @@ def svdvals_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
     return cast_like(matmul(u * where(zero, 0.0, grad).unsqueeze(-2), vh), x)
 
 
+@takes_complex
 def matrix_rank(x: ExTensor, rtol: Any = None) -> ExTensor:
     """How many singular values of a matrix are not zero, int64.
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..checks import as_bool, as_floating, as_grad, check_needs
+from ..checks import as_bool, as_floating, as_grad, check_needs, takes_complex
 from ..dtypes import HALF, float32, promote
 from ..graph import backward_of, differentiable
 from ..kernels.reference import linalg as kernels
@@ -30,6 +30,7 @@ __all__ = [
 
 
 @differentiable
+@takes_complex
 def inv(x: ExTensor) -> ExTensor:
     """The inverse of a square matrix, or of each of a batch.   y x = x y = 1
 
@@ -84,6 +85,7 @@ def _solution_shape(function: str, a: Shape, b: Shape) -> Shape:
 
 
 @differentiable
+@takes_complex
 def solve(a: ExTensor, b: ExTensor) -> ExTensor:
     """The solution of a linear system.   a y = b
 
@@ -151,6 +153,7 @@ def _triangular(function: str, a: Any, b: Any) -> tuple[ExTensor, ExTensor]:
 
 
 @differentiable
+@takes_complex
 def triangular_solve(a: ExTensor, b: ExTensor, upper: bool = False, unit_diagonal: bool = False) -> ExTensor:
     """The solution of a triangular system, by substitution.   a y = b
 
@@ -220,6 +223,7 @@ _NO_CONVERGENCE = "the singular values did not converge"
 
 
 @differentiable
+@takes_complex
 def pinv(x: ExTensor, rtol: Any = None) -> ExTensor:
     """The pseudo-inverse of a matrix of any shape and rank, by its singular values.   y = V S^-1 U^H
 
@@ -296,6 +300,7 @@ def _least_squares(function: str, a: Any, b: Any) -> tuple[ExTensor, ExTensor]:
 
 
 @differentiable
+@takes_complex
 def lstsq(a: ExTensor, b: ExTensor, rcond: Any = None) -> LstsqResult:
     """The solution of a linear system by least squares, of any shape and rank.   min |a y - b|
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..checks import Scalar, as_floating, as_number, as_tensor, check_needs, dtype_of, shape_of
+from ..checks import Scalar, as_floating, as_number, as_tensor, check_needs, dtype_of, shape_of, takes_complex
 from ..dtypes import FLOATING, guard_width
 from ..graph import backward_of, differentiable
 from ..kernels import Kernel
@@ -79,6 +79,7 @@ def guard_eps(function: str, eps: Any, dtype: Any) -> float:
 
 
 @differentiable(numbers=("a", "b"))
+@takes_complex
 def add(a: Any, b: Any) -> ExTensor:
     """Sum with broadcasting.   y = a + b
 
@@ -122,6 +123,7 @@ def add_backward(
 
 
 @differentiable(numbers=("a", "b"))
+@takes_complex
 def subtract(a: Any, b: Any) -> ExTensor:
     """Difference with broadcasting.   y = a - b
 
@@ -150,6 +152,7 @@ def subtract_backward(
 
 
 @differentiable(numbers=("a", "b"))
+@takes_complex
 def multiply(a: Any, b: Any) -> ExTensor:
     """Product with broadcasting.   y = a * b
 
@@ -179,6 +182,7 @@ def multiply_backward(
 
 
 @differentiable(numbers=("a", "b"))
+@takes_complex
 def divide(a: Any, b: Any) -> ExTensor:
     """Quotient with broadcasting, as IEEE has it.   y = a / b
 
@@ -276,6 +280,7 @@ def modulo_backward(
 
 
 @differentiable(numbers=("a", "b"))
+@takes_complex
 def power(a: Any, b: Any) -> ExTensor:
     """Power with broadcasting.   y = a ** b
 
@@ -313,6 +318,7 @@ def power_backward(
 
 
 @differentiable
+@takes_complex
 def negate(x: ExTensor) -> ExTensor:
     """The negative.   y = -x
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..checks import as_floating, as_shape, as_tensor, shape_of
+from ..checks import as_floating, as_shape, as_tensor, shape_of, takes_complex
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Shape, TensorOrShape
 from .casting import cast_like
@@ -60,6 +60,7 @@ def _check_target(function: str, shape: Shape, target: Shape) -> None:
 
 
 @differentiable
+@takes_complex
 def sum_to_shape(grad: ExTensor, shape: TensorOrShape) -> ExTensor:
     """The adjoint of broadcasting: sum ``grad`` down to ``shape``.
 
@@ -98,6 +99,7 @@ def sum_to_shape_backward(grad_output: ExTensor, grad: TensorOrShape) -> ExTenso
 
 
 @differentiable
+@takes_complex
 def broadcast_to(x: ExTensor, shape: Any) -> ExTensor:
     """``x`` broadcast to ``shape``; a view, nothing is copied.
 

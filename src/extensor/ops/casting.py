@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, overload
 
 from .. import kernels
-from ..checks import as_floating, as_tensor, dtype_of
+from ..checks import as_floating, as_tensor, dtype_of, takes_complex
 from ..dtypes import FLOATING, as_dtype, promote
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, TensorOrDtype
@@ -14,6 +14,7 @@ __all__ = ["astype", "astype_backward"]
 
 
 @differentiable
+@takes_complex
 def astype(x: ExTensor, dtype: Any) -> ExTensor:
     """``x`` in another dtype; ``x`` itself if it has that dtype.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import kernels
-from ..checks import as_tensor
+from ..checks import as_tensor, takes_complex
 from ..graph import undifferentiated
 from ..tensor import ExTensor
 from ._binary import binary
@@ -20,6 +20,7 @@ __all__ = [
 
 
 @undifferentiated(numbers=("a", "b"))
+@takes_complex
 def equal(a: Any, b: Any) -> ExTensor:
     """Where a equals b, with broadcasting.   y = a == b
 
@@ -32,6 +33,7 @@ def equal(a: Any, b: Any) -> ExTensor:
 
 
 @undifferentiated(numbers=("a", "b"))
+@takes_complex
 def not_equal(a: Any, b: Any) -> ExTensor:
     """Where a differs from b, with broadcasting.   y = a != b
 
@@ -92,6 +94,7 @@ def greater_equal(a: Any, b: Any) -> ExTensor:
 
 
 @undifferentiated(numbers=("a", "b"))
+@takes_complex
 def logical_and(a: Any, b: Any) -> ExTensor:
     """Where both are true (not zero), with broadcasting.   y = a and b
 
@@ -104,6 +107,7 @@ def logical_and(a: Any, b: Any) -> ExTensor:
 
 
 @undifferentiated(numbers=("a", "b"))
+@takes_complex
 def logical_or(a: Any, b: Any) -> ExTensor:
     """Where either is true (not zero), with broadcasting.   y = a or b
 
@@ -116,6 +120,7 @@ def logical_or(a: Any, b: Any) -> ExTensor:
 
 
 @undifferentiated(numbers=("a", "b"))
+@takes_complex
 def logical_xor(a: Any, b: Any) -> ExTensor:
     """Where exactly one is true (not zero), with broadcasting.   y = a xor b
 
@@ -128,6 +133,7 @@ def logical_xor(a: Any, b: Any) -> ExTensor:
 
 
 @undifferentiated
+@takes_complex
 def logical_not(x: ExTensor) -> ExTensor:
     """Where x is false (zero).   y = not x
 
@@ -140,6 +146,7 @@ def logical_not(x: ExTensor) -> ExTensor:
 
 
 @undifferentiated
+@takes_complex
 def isnan(x: ExTensor) -> ExTensor:
     """Where x is not a number.
 
@@ -152,6 +159,7 @@ def isnan(x: ExTensor) -> ExTensor:
 
 
 @undifferentiated
+@takes_complex
 def isinf(x: ExTensor) -> ExTensor:
     """Where x is infinite.
 
@@ -164,6 +172,7 @@ def isinf(x: ExTensor) -> ExTensor:
 
 
 @undifferentiated
+@takes_complex
 def isfinite(x: ExTensor) -> ExTensor:
     """Where x is neither nan nor infinite.
 

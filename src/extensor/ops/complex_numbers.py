@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import kernels
-from ..checks import as_floating, as_grad, as_tensor, differentiable_input
+from ..checks import as_floating, as_grad, as_tensor, differentiable_input, takes_complex
 from ..dtypes import COMPLEX, as_dtype
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, TensorOrDtype
@@ -23,6 +23,7 @@ __all__ = [
 
 
 @differentiable
+@takes_complex
 def conj(x: ExTensor) -> ExTensor:
     """The complex conjugate; a real tensor is its own.   y = Re x - i Im x
 
@@ -48,6 +49,7 @@ def conj_backward(grad_output: ExTensor) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def real(x: ExTensor) -> ExTensor:
     """The real part; a real tensor is its own.   y = Re x
 
@@ -84,6 +86,7 @@ def _complex(function: str, x: Any) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def imag(x: ExTensor) -> ExTensor:
     """The imaginary part of a complex tensor.   y = Im x
 
@@ -111,6 +114,7 @@ def imag_backward(grad_output: ExTensor) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def angle(x: ExTensor) -> ExTensor:
     """The angle of a complex number, between -pi and pi; of a real one 0 or pi.   y = atan2(Im x, Re x)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..checks import as_axis, as_grad, as_tensor, differentiable_input
+from ..checks import as_axis, as_grad, as_tensor, differentiable_input, takes_complex
 from ..dtypes import promote
 from ..errors import describe
 from ..graph import backward_of, differentiable
@@ -88,6 +88,7 @@ def _second_or_first(shapes: list[Shape]) -> int:
 
 
 @differentiable
+@takes_complex
 def hstack(tensors: Sequence[ExTensor]) -> ExTensor:
     """Tensors side by side: along the second axis, vectors along their only one.
 
@@ -114,6 +115,7 @@ def hstack_backward(grad_output: ExTensor, tensors: Sequence[ExTensor]) -> list[
 
 
 @differentiable
+@takes_complex
 def vstack(tensors: Sequence[ExTensor]) -> ExTensor:
     """Tensors on top of each other: along the first axis, vectors as rows.
 
@@ -139,6 +141,7 @@ def vstack_backward(grad_output: ExTensor, tensors: Sequence[ExTensor]) -> list[
 
 
 @differentiable
+@takes_complex
 def dstack(tensors: Sequence[ExTensor]) -> ExTensor:
     """Tensors behind each other: along the third axis.
 
@@ -164,6 +167,7 @@ def dstack_backward(grad_output: ExTensor, tensors: Sequence[ExTensor]) -> list[
 
 
 @differentiable
+@takes_complex
 def column_stack(tensors: Sequence[ExTensor]) -> ExTensor:
     """Vectors as the columns of a matrix; matrices side by side.
 
@@ -198,6 +202,7 @@ def _common(function: str, shapes: list[Shape]) -> Shape:
 
 
 @differentiable
+@takes_complex
 def broadcast_arrays(*tensors: ExTensor) -> list[ExTensor]:
     """All tensors in the one shape they broadcast to; views.
 
@@ -247,6 +252,7 @@ def _grid(function: str, tensors: Any, indexing: Any) -> tuple[list[ExTensor], l
 
 
 @differentiable
+@takes_complex
 def meshgrid(*tensors: ExTensor, indexing: str = "xy") -> list[ExTensor]:
     """The coordinates of a grid, from the vectors along its axes.
 
@@ -283,6 +289,7 @@ def meshgrid_backward(
 
 
 @differentiable
+@takes_complex
 def unstack(x: ExTensor, axis: int = 0) -> list[ExTensor]:
     """The slices along an axis, as a list; views.
 

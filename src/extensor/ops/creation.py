@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..checks import as_bool, as_floating, as_int, as_number, as_shape, as_tensor
+from ..checks import as_bool, as_floating, as_int, as_number, as_shape, as_tensor, takes_complex
 from ..dtypes import FLOATING, as_dtype, bool_, float32, int64
 from ..graph import backward_of, differentiable
 from ..graph.arguments import explained
@@ -118,6 +118,7 @@ def filled(function: str, shape: Shape, value: Any, dtype: np.dtype[Any]) -> ExT
 
 
 @explained
+@takes_complex
 def zeros_like(x: ExTensor, dtype: Any = None) -> ExTensor:
     """Zeros with the shape of ``x``, and its dtype unless another is asked for.
 
@@ -130,6 +131,7 @@ def zeros_like(x: ExTensor, dtype: Any = None) -> ExTensor:
 
 
 @explained
+@takes_complex
 def ones_like(x: ExTensor, dtype: Any = None) -> ExTensor:
     """Ones with the shape of ``x``, and its dtype unless another is asked for.
 
@@ -143,6 +145,7 @@ def ones_like(x: ExTensor, dtype: Any = None) -> ExTensor:
 
 
 @explained
+@takes_complex
 def empty_like(x: ExTensor, dtype: Any = None) -> ExTensor:
     """An uninitialised tensor with the shape of ``x``, and its dtype unless another is asked for.
 
@@ -155,6 +158,7 @@ def empty_like(x: ExTensor, dtype: Any = None) -> ExTensor:
 
 
 @explained
+@takes_complex
 def full_like(x: ExTensor, fill_value: Any, dtype: Any = None) -> ExTensor:
     """One value everywhere, with the shape of ``x``, and its dtype unless another is asked for.
 
@@ -249,6 +253,7 @@ def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = float32) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def copy(x: ExTensor) -> ExTensor:
     """The same elements in fresh contiguous memory.   y = x
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..checks import as_axis, as_floating, as_grad, as_int, as_tensor, shape_of
+from ..checks import as_axis, as_floating, as_grad, as_int, as_tensor, shape_of, takes_complex
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._formulas import on_tensors
@@ -42,6 +42,7 @@ def _matrix_grad(function: str, grad_output: Any) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def tril(x: ExTensor, k: int = 0) -> ExTensor:
     """The lower triangle of a matrix, zeros above it.   y_ij = x_ij if j - i <= k, else 0
 
@@ -72,6 +73,7 @@ def tril_backward(grad_output: ExTensor, k: int = 0) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def triu(x: ExTensor, k: int = 0) -> ExTensor:
     """The upper triangle of a matrix, zeros below it.   y_ij = x_ij if j - i >= k, else 0
 
@@ -120,6 +122,7 @@ def _diagonal_shape(shape: Shape, offset: int, axis1: int, axis2: int) -> Shape:
 
 
 @differentiable
+@takes_complex
 def diagonal(x: ExTensor, offset: int = 0, axis1: int = -2, axis2: int = -1) -> ExTensor:
     """The diagonal of a matrix, along a new last axis; a view.   y_i = x_(i, i + offset)
 
@@ -170,6 +173,7 @@ def diagonal_backward(
 
 
 @differentiable
+@takes_complex
 def diag_embed(x: ExTensor, offset: int = 0) -> ExTensor:
     """Square matrices with the last axis of ``x`` on a diagonal.   y_(i, i + offset) = x_i
 
@@ -213,6 +217,7 @@ def _at_most_two_axes(function: str, x: Any) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def diag(x: ExTensor, k: int = 0) -> ExTensor:
     """The diagonal of a matrix, or the matrix with a given diagonal, as in NumPy.
 
@@ -252,6 +257,7 @@ def diag_backward(grad_output: ExTensor, x: TensorOrShape, k: int = 0) -> ExTens
 
 
 @differentiable
+@takes_complex
 def trace(x: ExTensor, offset: int = 0) -> ExTensor:
     """The sum along a diagonal of a matrix, or of each of a batch.   y = sum_i x_(i, i + offset)
 

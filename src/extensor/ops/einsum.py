@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import kernels
-from ..checks import as_grad, as_tensor, check_needs, differentiable_input
+from ..checks import as_grad, as_tensor, check_needs, differentiable_input, takes_complex
 from ..errors import describe
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Shape
@@ -124,6 +124,7 @@ def _operands(function: str, operands: tuple[Any, ...]) -> list[ExTensor]:
 
 
 @differentiable
+@takes_complex
 def einsum(subscripts: str, *operands: ExTensor) -> ExTensor:
     """Sum of products in index notation.   "ij,jk->ik": y_ik = sum_j a_ij b_jk
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..checks import as_floating, as_grad, as_number, as_tensor, dtype_of, shape_of
+from ..checks import as_floating, as_grad, as_number, as_tensor, dtype_of, shape_of, takes_complex
 from ..dtypes import FLOATING
 from ..graph import backward_of, differentiable
 from ..kernels import Kernel
@@ -25,6 +25,7 @@ __all__ = [
 
 
 @differentiable
+@takes_complex
 def abs(x: ExTensor) -> ExTensor:
     """Absolute value.   y = |x|
 
@@ -58,6 +59,7 @@ def _zero_gradient(function: str, grad_output: Any, x: Any) -> ExTensor:
 
 
 @differentiable
+@takes_complex(backward=False)
 def sign(x: ExTensor) -> ExTensor:
     """-1, 0 or 1; nan stays nan.   y = sign(x)
 
@@ -148,6 +150,7 @@ def floor_backward(grad_output: ExTensor, x: TensorOrShape | None = None) -> ExT
 
 
 @differentiable
+@takes_complex
 def round(x: ExTensor) -> ExTensor:
     """The nearest whole number; a half goes to the even neighbour.
 
@@ -204,6 +207,7 @@ def trunc_backward(grad_output: ExTensor, x: TensorOrShape | None = None) -> ExT
 
 
 @differentiable
+@takes_complex
 def square(x: ExTensor) -> ExTensor:
     """Square.   y = x**2
 
@@ -228,6 +232,7 @@ def square_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def reciprocal(x: ExTensor) -> ExTensor:
     """Reciprocal, as IEEE has it.   y = 1 / x
 

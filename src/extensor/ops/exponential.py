@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import kernels
+from ..checks import takes_complex
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor
 from ._unary import unary, unary_backward, unary_backward_from_output
@@ -25,6 +26,7 @@ def _eps(function: str, eps: Any, value: Any) -> float:
 
 
 @differentiable
+@takes_complex
 def exp(x: ExTensor) -> ExTensor:
     """Exponential.   y = e**x
 
@@ -49,6 +51,7 @@ def exp_backward(grad_output: ExTensor, output: ExTensor) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def expm1(x: ExTensor) -> ExTensor:
     """Exponential minus 1, exact near 0.   y = e**x - 1
 
@@ -73,6 +76,7 @@ def expm1_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def log(x: ExTensor) -> ExTensor:
     """Natural logarithm; -inf at 0, nan below.   y = log(x)
 
@@ -102,6 +106,7 @@ def log_backward(grad_output: ExTensor, x: ExTensor, *, eps: float | None = None
 
 
 @differentiable
+@takes_complex
 def log1p(x: ExTensor) -> ExTensor:
     """Natural logarithm of 1 + x, exact near 0.   y = log(1 + x)
 
@@ -126,6 +131,7 @@ def log1p_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def log2(x: ExTensor) -> ExTensor:
     """Logarithm to base 2.   y = log(x) / log(2)
 
@@ -157,6 +163,7 @@ def log2_backward(grad_output: ExTensor, x: ExTensor, *, eps: float | None = Non
 
 
 @differentiable
+@takes_complex
 def log10(x: ExTensor) -> ExTensor:
     """Logarithm to base 10.   y = log(x) / log(10)
 
@@ -188,6 +195,7 @@ def log10_backward(grad_output: ExTensor, x: ExTensor, *, eps: float | None = No
 
 
 @differentiable
+@takes_complex
 def sqrt(x: ExTensor) -> ExTensor:
     """Square root; nan below 0.   y = x**(1/2)
 

@@ -15,7 +15,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import kernels
-from ..checks import as_axis, as_floating, as_grad, as_integers, as_tensor, check_needs, shape_of
+from ..checks import (
+    as_axis,
+    as_floating,
+    as_grad,
+    as_integers,
+    as_tensor,
+    check_needs,
+    shape_of,
+    takes_complex,
+)
 from ..dtypes import FLOATING, INTEGER
 from ..errors import OutOfBoundsError, describe
 from ..graph import backward_of, differentiable
@@ -97,6 +106,7 @@ def _lookup(function: str, shape: Shape, pick: Callable[..., Any], *arguments: A
 
 
 @differentiable
+@takes_complex
 def index(x: ExTensor, key: Any) -> ExTensor:
     """The elements of ``x`` at ``key``: what ``x[key]`` calls.
 
@@ -161,6 +171,7 @@ def _fits(value: int, dtype: np.dtype[Any]) -> bool:
 
 
 @differentiable
+@takes_complex
 def index_set(x: ExTensor, key: Any, values: Any) -> ExTensor:
     """A copy of ``x`` with the elements at ``key`` replaced: what ``x.at[key].set(values)`` calls.
 
@@ -221,6 +232,7 @@ def _check_fits(function: str, shape: Shape, selected: Shape) -> None:
 
 
 @differentiable
+@takes_complex
 def index_add(x: ExTensor, key: Any, values: Any) -> ExTensor:
     """A copy of ``x`` with values added at ``key``: what ``x.at[key].add(values)`` calls.
 
@@ -300,6 +312,7 @@ def _indices(function: str, indices: Any, axis: int, length: int) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def take(x: ExTensor, indices: Any, axis: int | None = None) -> ExTensor:
     """Elements, or whole slices along ``axis``, by position.
 
@@ -370,6 +383,7 @@ def _along(function: str, shape: Shape, indices: Any, axis: Any) -> tuple[Shape,
 
 
 @differentiable
+@takes_complex
 def take_along_axis(x: ExTensor, indices: Any, axis: int | None = -1) -> ExTensor:
     """One element per index along ``axis``.   y[i, j, k] = x[i, indices[i, j, k], k]  for axis 1
 

@@ -19,6 +19,7 @@ from ..checks import (
     as_number,
     as_tensor,
     shape_of,
+    takes_complex,
 )
 from ..dtypes import promote
 from ..errors import describe
@@ -71,6 +72,7 @@ def _joined(function: str, name: str, tensors: Any, axis: Any) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def concatenate(tensors: Any, axis: int | None = 0) -> ExTensor:
     """The tensors one after the other along an axis they have.
 
@@ -114,6 +116,7 @@ def concatenate_backward(
 
 
 @differentiable
+@takes_complex
 def stack(tensors: Any, axis: int = 0) -> ExTensor:
     """The tensors one after the other along a new axis.
 
@@ -175,6 +178,7 @@ def _is_sequence(value: Any) -> bool:
 
 
 @differentiable
+@takes_complex
 def split(x: ExTensor, indices_or_sections: Any, axis: int = 0) -> list[ExTensor]:
     """``x`` cut into parts along ``axis``, as a list of views.
 
@@ -218,6 +222,7 @@ def _repetitions(function: str, shape: Shape, reps: Any) -> tuple[Shape, Shape]:
 
 
 @differentiable
+@takes_complex
 def tile(x: ExTensor, reps: Any) -> ExTensor:
     """``x`` laid out again and again along its axes.
 
@@ -275,6 +280,7 @@ def _repeat_indices(function: str, shape: Shape, repeats: Any, axis: Any) -> tup
 
 
 @differentiable
+@takes_complex
 def repeat(x: ExTensor, repeats: Any, axis: int | None = None) -> ExTensor:
     """Each element, or each slice along ``axis``, several times in a row.
 
@@ -359,6 +365,7 @@ def _source_key(shape: Shape, widths: Widths, mode: str) -> tuple[Any, ...]:
 
 
 @differentiable
+@takes_complex
 def pad(x: ExTensor, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> ExTensor:
     """``x`` with a margin around it.
 

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..checks import as_axis, as_floating, as_grad, as_int, as_tensor, check_needs, differentiable_input
+from ..checks import (
+    as_axis,
+    as_floating,
+    as_grad,
+    as_int,
+    as_tensor,
+    check_needs,
+    differentiable_input,
+    takes_complex,
+)
 from ..errors import describe
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Shape
@@ -51,6 +60,7 @@ def _matmul_shape(function: str, a: Shape, b: Shape) -> Shape:
 
 
 @differentiable
+@takes_complex
 def matmul(a: ExTensor, b: ExTensor) -> ExTensor:
     """Matrix product.   y_ij = sum_k a_ik b_kj
 
@@ -114,6 +124,7 @@ def _permutation(function: str, axes: Any, ndim: int) -> tuple[int, ...]:
 
 
 @differentiable
+@takes_complex
 def transpose(x: ExTensor, axes: Sequence[int] | None = None) -> ExTensor:
     """``x`` with its axes in another order; a view, nothing is copied.
 
@@ -225,6 +236,7 @@ def _contraction(function: str, a: Shape, b: Shape, axes: Any) -> _Contraction:
 
 
 @differentiable
+@takes_complex
 def tensordot(a: ExTensor, b: ExTensor, axes: Any = 2) -> ExTensor:
     """Sum of products over chosen axes; the free axes of ``a``, then those of ``b`` remain.
 
@@ -280,6 +292,7 @@ def _dot(function: str, a: Shape, b: Shape) -> _Contraction:
 
 
 @differentiable
+@takes_complex
 def dot(a: ExTensor, b: ExTensor) -> ExTensor:
     """Sum of products over the last axis of ``a`` and the second to last (or only) axis of ``b``.
 
@@ -328,6 +341,7 @@ def dot_backward(grad_output: ExTensor, a: ExTensor, b: ExTensor, *, needs: Need
 
 
 @differentiable
+@takes_complex
 def inner(a: ExTensor, b: ExTensor) -> ExTensor:
     """Sum of products over the last axes.   y_ij = sum_k a_ik b_jk
 
@@ -375,6 +389,7 @@ def inner_backward(
 
 
 @differentiable
+@takes_complex
 def outer(a: ExTensor, b: ExTensor) -> ExTensor:
     """Every element of ``a`` times every element of ``b``, both flattened.   y_ij = a_i b_j
 

@@ -23,6 +23,7 @@ from ..checks import (
     differentiable_input,
     reduced_shape,
     shape_of,
+    takes_complex,
 )
 from ..dtypes import FLOATING, float32
 from ..graph import backward_of, differentiable
@@ -78,6 +79,7 @@ def _count(shape: Shape, axis: Axis) -> int:
 
 
 @differentiable
+@takes_complex
 def sum(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """Sum over ``axis``; 0 where there is nothing to add.   y = sum_i x_i
 
@@ -116,6 +118,7 @@ def sum_backward(
 
 
 @differentiable
+@takes_complex
 def mean(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """Mean over ``axis``; nan where there are no elements.   y = (1/n) sum_i x_i
 
@@ -324,6 +327,7 @@ def std_backward(
 
 
 @differentiable
+@takes_complex
 def prod(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """Product over ``axis``; 1 where there is nothing to multiply.   y = x_1 x_2 ... x_n
 
@@ -432,6 +436,7 @@ def _along(function: str, axis: Any, ndim: int) -> int | None:
 
 
 @differentiable
+@takes_complex
 def cumsum(x: ExTensor, axis: int | None = None) -> ExTensor:
     """Running sums along ``axis``.   y_i = x_0 + ... + x_i
 

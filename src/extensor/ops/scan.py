@@ -6,7 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..checks import as_axis, as_floating, as_grad, as_int, as_integers, as_tensor, differentiable_input
+from ..checks import (
+    as_axis,
+    as_floating,
+    as_grad,
+    as_int,
+    as_integers,
+    as_tensor,
+    differentiable_input,
+    takes_complex,
+)
 from ..graph import backward_of, differentiable
 from ..kernels.reference import scan as kernels
 from ..tensor import ExTensor, Indices
@@ -29,6 +38,7 @@ __all__ = [
 
 
 @differentiable
+@takes_complex
 def cumprod(x: ExTensor, axis: int = -1) -> ExTensor:
     """The products of all elements up to each.   y_j = x_0 x_1 ... x_j
 
@@ -225,6 +235,7 @@ def _times(function: str, n: Any, length: int) -> int:
 
 
 @differentiable
+@takes_complex
 def diff(x: ExTensor, n: int = 1, axis: int = -1) -> ExTensor:
     """The differences of neighbours.   y_i = x_(i + 1) - x_i
 

@@ -15,6 +15,7 @@ from ..checks import (
     check_needs,
     differentiable_input,
     shape_of,
+    takes_complex,
 )
 from ..errors import OutOfBoundsError
 from ..graph import backward_of, differentiable
@@ -48,6 +49,7 @@ def _places(function: str, shape: Shape, axis: Any, index: Any) -> tuple[int, Ex
 
 
 @differentiable
+@takes_complex
 def gather(x: ExTensor, axis: int, index: Indices) -> ExTensor:
     """Elements chosen along an axis, as in ``torch.gather``.   y_ij = x_(index_ij, j) for axis 0
 
@@ -115,6 +117,7 @@ def _spread(grad: ExTensor, source: ExTensor) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def scatter(x: ExTensor, axis: int, index: Indices, source: ExTensor) -> ExTensor:
     """``x`` with elements replaced along an axis, as in ``torch.scatter``.   y_(index_ij, j) = source_ij for axis 0
 
@@ -171,6 +174,7 @@ def scatter_backward(
 
 
 @differentiable
+@takes_complex
 def scatter_add(x: ExTensor, axis: int, index: Indices, source: ExTensor) -> ExTensor:
     """``x`` with elements added along an axis, as in ``torch.scatter_add``; repeats accumulate.
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..checks import as_bool, as_int, as_integers, as_number, as_tensor
+from ..checks import as_bool, as_int, as_integers, as_number, as_tensor, takes_complex
 from ..dtypes import promote
 from ..errors import describe
 from ..graph import undifferentiated
@@ -21,6 +21,7 @@ __all__ = [
 
 
 @undifferentiated
+@takes_complex
 def nonzero(x: ExTensor) -> tuple[ExTensor, ...]:
     """Where the elements are not zero: for each axis the positions along it, int64.
 
@@ -60,6 +61,7 @@ class UniqueInverseResult(NamedTuple):
 
 
 @undifferentiated
+@takes_complex
 def unique_all(x: ExTensor) -> UniqueAllResult:
     """The distinct elements of a tensor with all that is known of them; each nan counts as a value of its own.
 
@@ -72,6 +74,7 @@ def unique_all(x: ExTensor) -> UniqueAllResult:
 
 
 @undifferentiated
+@takes_complex
 def unique_counts(x: ExTensor) -> UniqueCountsResult:
     """The distinct elements of a tensor, and how often each occurs.
 
@@ -85,6 +88,7 @@ def unique_counts(x: ExTensor) -> UniqueCountsResult:
 
 
 @undifferentiated
+@takes_complex
 def unique_inverse(x: ExTensor) -> UniqueInverseResult:
     """The distinct elements of a tensor, and which of them stands at each place.
 
@@ -99,6 +103,7 @@ def unique_inverse(x: ExTensor) -> UniqueInverseResult:
 
 
 @undifferentiated
+@takes_complex
 def unique_values(x: ExTensor) -> ExTensor:
     """The distinct elements of a tensor, in order.
 
@@ -140,6 +145,7 @@ def searchsorted(a: ExTensor, values: Any, side: str = "left", sorter: Any = Non
 
 
 @undifferentiated
+@takes_complex
 def isin(x: ExTensor, values: Any, invert: bool = False) -> ExTensor:
     """Whether each element is among the values.
 
@@ -164,6 +170,7 @@ def isin(x: ExTensor, values: Any, invert: bool = False) -> ExTensor:
 
 
 @undifferentiated
+@takes_complex
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> ExTensor:
     """Whether elements are equal within a tolerance.   |a - b| <= atol + rtol |b|
 
@@ -194,6 +201,7 @@ def _isclose(function: str, a: Any, b: Any, rtol: Any, atol: Any, equal_nan: Any
 
 
 @undifferentiated
+@takes_complex
 def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> bool:
     """Whether all elements are equal within a tolerance; see :func:`isclose`.
 

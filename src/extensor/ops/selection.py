@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..checks import as_floating, as_tensor, check_needs, shape_of
+from ..checks import as_floating, as_tensor, check_needs, shape_of, takes_complex
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, TensorOrShape
 from ._binary import beside_float, operand
@@ -18,6 +18,7 @@ __all__ = ["where", "where_backward"]
 
 
 @differentiable
+@takes_complex
 def where(condition: Any, a: Any, b: Any) -> ExTensor:
     """``a`` where the condition is true, ``b`` elsewhere, with broadcasting.
 

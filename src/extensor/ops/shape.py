@@ -9,7 +9,17 @@ import math
 from typing import Any
 
 from .. import kernels
-from ..checks import as_axes, as_axis, as_floating, as_grad, as_ints, as_shape, as_tensor, shape_of
+from ..checks import (
+    as_axes,
+    as_axis,
+    as_floating,
+    as_grad,
+    as_ints,
+    as_shape,
+    as_tensor,
+    shape_of,
+    takes_complex,
+)
 from ..errors import describe
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Shape, TensorOrShape
@@ -25,6 +35,7 @@ __all__ = [
 
 
 @differentiable
+@takes_complex
 def reshape(x: ExTensor, shape: Any) -> ExTensor:
     """The same elements, in the same order, with another shape.
 
@@ -76,6 +87,7 @@ def reshape_backward(grad_output: ExTensor, x: TensorOrShape) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def squeeze(x: ExTensor, axis: Any = None) -> ExTensor:
     """``x`` without its axes of length 1.
 
@@ -124,6 +136,7 @@ def _unsqueezed(function: str, shape: Shape, axis: Any) -> Shape:
 
 
 @differentiable
+@takes_complex
 def unsqueeze(x: ExTensor, axis: Any) -> ExTensor:
     """``x`` with a new axis of length 1.
 
@@ -154,6 +167,7 @@ def unsqueeze_backward(grad_output: ExTensor, axis: Any) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def expand_dims(x: ExTensor, axis: Any) -> ExTensor:
     """``x`` with new axes of length 1: NumPy's name of :func:`unsqueeze`.
 
@@ -191,6 +205,7 @@ def _flattened(function: str, shape: Shape, start_axis: Any, end_axis: Any) -> S
 
 
 @differentiable
+@takes_complex
 def flatten(x: ExTensor, start_axis: int = 0, end_axis: int = -1) -> ExTensor:
     """``x`` with neighbouring axes merged into one; by default all of them.
 
@@ -225,6 +240,7 @@ def flatten_backward(
 
 
 @differentiable
+@takes_complex
 def ravel(x: ExTensor) -> ExTensor:
     """All elements in one axis, the last axis running fastest.
 
@@ -266,6 +282,7 @@ def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @differentiable
+@takes_complex
 def permute(x: ExTensor, axes: Any) -> ExTensor:
     """``x`` with its axes in another order; axis ``i`` of the result is axis ``axes[i]`` of ``x``.
 
@@ -309,6 +326,7 @@ def _moved(function: str, ndim: int, source: Any, destination: Any) -> tuple[int
 
 
 @differentiable
+@takes_complex
 def moveaxis(x: ExTensor, source: Any, destination: Any) -> ExTensor:
     """``x`` with some axes moved to new places; the others keep their order.
 
@@ -347,6 +365,7 @@ def _swapped(function: str, ndim: int, axis1: Any, axis2: Any) -> tuple[int, ...
 
 
 @differentiable
+@takes_complex
 def swapaxes(x: ExTensor, axis1: int, axis2: int) -> ExTensor:
     """``x`` with two axes exchanged.
 
@@ -373,6 +392,7 @@ def swapaxes_backward(grad_output: ExTensor, axis1: int, axis2: int) -> ExTensor
 
 
 @differentiable
+@takes_complex
 def flip(x: ExTensor, axis: Any = None) -> ExTensor:
     """``x`` with the order of its elements reversed along ``axis``.
 
@@ -416,6 +436,7 @@ def _shifts(function: str, shape: Shape, shift: Any, axis: Any) -> dict[int, int
 
 
 @differentiable
+@takes_complex
 def roll(x: ExTensor, shift: Any, axis: Any = None) -> ExTensor:
     """``x`` with its elements moved along ``axis``; what leaves at the end comes in at the front.
 

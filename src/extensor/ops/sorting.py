@@ -8,7 +8,16 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .. import kernels
-from ..checks import as_axes, as_axis, as_bool, as_grad, as_int, as_tensor, differentiable_input
+from ..checks import (
+    as_axes,
+    as_axis,
+    as_bool,
+    as_grad,
+    as_int,
+    as_tensor,
+    differentiable_input,
+    takes_complex,
+)
 from ..graph import backward_of, differentiable, undifferentiated
 from ..kernels import Kernel
 from ..tensor import ExTensor
@@ -225,6 +234,7 @@ def _test(function: str, kernel: Kernel, x: Any, axis: Axis, keepdims: bool) -> 
 
 
 @undifferentiated
+@takes_complex
 def any(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """Whether an element over ``axis`` is true (not zero); nan is true, nothing at all is false.
 
@@ -242,6 +252,7 @@ def any(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
 
 
 @undifferentiated
+@takes_complex
 def all(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """Whether every element over ``axis`` is true (not zero); nan is true, and so is nothing at all.
 
@@ -259,6 +270,7 @@ def all(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
 
 
 @undifferentiated
+@takes_complex
 def count_nonzero(x: ExTensor, axis: Axis = None, keepdims: bool = False) -> ExTensor:
     """How many elements over ``axis`` are not zero, in int64.
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..checks import as_floating, as_grad, as_int, as_tensor, check_needs, differentiable_input
+from ..checks import as_floating, as_grad, as_int, as_tensor, check_needs, differentiable_input, takes_complex
 from ..dtypes import REAL_FLOATING, float32
 from ..graph import backward_of, differentiable, undifferentiated
 from ..kernels.reference import special as kernels
@@ -81,6 +81,7 @@ def _inputs(function: str, grad_output: Any, x: Any) -> tuple[ExTensor, ExTensor
 
 
 @differentiable
+@takes_complex
 def asinh(x: ExTensor) -> ExTensor:
     """Inverse hyperbolic sine.   y = asinh(x)
 
@@ -107,6 +108,7 @@ def asinh_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def acosh(x: ExTensor) -> ExTensor:
     """Inverse hyperbolic cosine; nan below 1.   y = acosh(x)
 
@@ -133,6 +135,7 @@ def acosh_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def atanh(x: ExTensor) -> ExTensor:
     """Inverse hyperbolic tangent; nan beyond -1 and 1.   y = atanh(x)
 

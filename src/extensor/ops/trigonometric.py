@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import kernels
+from ..checks import takes_complex
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor
 from ._unary import unary, unary_backward, unary_backward_from_output
@@ -15,6 +16,7 @@ __all__ = [
 
 
 @differentiable
+@takes_complex
 def sin(x: ExTensor) -> ExTensor:
     """Sine of an angle in radians.   y = sin(x)
 
@@ -39,6 +41,7 @@ def sin_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def cos(x: ExTensor) -> ExTensor:
     """Cosine of an angle in radians.   y = cos(x)
 
@@ -63,6 +66,7 @@ def cos_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def tan(x: ExTensor) -> ExTensor:
     """Tangent of an angle in radians.   y = tan(x)
 
@@ -87,6 +91,7 @@ def tan_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def asin(x: ExTensor) -> ExTensor:
     """Inverse sine, in radians; nan outside [-1, 1].   y = asin(x)
 
@@ -111,6 +116,7 @@ def asin_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def acos(x: ExTensor) -> ExTensor:
     """Inverse cosine, in radians; nan outside [-1, 1].   y = acos(x)
 
@@ -135,6 +141,7 @@ def acos_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def atan(x: ExTensor) -> ExTensor:
     """Inverse tangent, in radians.   y = atan(x)
 
@@ -159,6 +166,7 @@ def atan_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def sinh(x: ExTensor) -> ExTensor:
     """Hyperbolic sine.   y = (e**x - e**-x) / 2
 
@@ -183,6 +191,7 @@ def sinh_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def cosh(x: ExTensor) -> ExTensor:
     """Hyperbolic cosine.   y = (e**x + e**-x) / 2
 
@@ -207,6 +216,7 @@ def cosh_backward(grad_output: ExTensor, x: ExTensor) -> ExTensor:
 
 
 @differentiable
+@takes_complex
 def tanh(x: ExTensor) -> ExTensor:
     """Hyperbolic tangent.   y = (e**x - e**-x) / (e**x + e**-x)
 
