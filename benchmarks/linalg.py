@@ -1,15 +1,18 @@
 """Linear algebra beside PyTorch, in one process.
 
-    python benchmarks/linalg.py [function...] [--sizes 3,10,100] [--threads 1] [--rounds 20]
+    python benchmarks/linalg.py [function...] [--sizes 3,10,32,100,300,1000] [--threads 1] [--rounds 8]
 
-Each function on one matrix of each size and on a batch of small ones, float64 and float32. Short rounds in turn, the minimum of each
-counts. Prints our time as a multiple of PyTorch's (less is better), then geometric means. Needs torch.
+Each function on one matrix of each size and on batches of small ones, float64 and float32; NumPy's LAPACK on as many threads as the
+rest. Short rounds in turn, the minimum of each counts. Prints our time as a multiple of PyTorch's (less is better), then geometric
+means. Needs torch.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +20,7 @@ import numpy as np
 import torch
 
 import extensor as et
-from extensor.bench.timing import best_times
+from extensor.bench.timing import best_times, table
 
 Function = Callable[..., Any]
 
@@ -61,27 +64,37 @@ def measure(name: str, shape: tuple[int, ...], dtype: Any, rounds: int) -> float
     return times["ours"] / times["torch"]
 
 
+def mean(ratios: list[float]) -> float:
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("functions", nargs="*", default=list(FUNCTIONS))
-    parser.add_argument("--sizes", default="3,10,100")
+    parser.add_argument("--sizes", default="3,10,32,100,300,1000")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=8)
     options = parser.parse_args()
+    if os.environ.get("OPENBLAS_NUM_THREADS") != str(options.threads):  # read when NumPy is loaded
+        os.environ["OPENBLAS_NUM_THREADS"] = str(options.threads)
+        os.execv(sys.executable, [sys.executable, *sys.argv])
     et.set_num_threads(options.threads)
     torch.set_num_threads(options.threads)
     shapes: list[tuple[int, ...]] = [(int(n), int(n)) for n in options.sizes.split(",")]
     shapes += [(count, n, n) for count, n in BATCHES]
-    print(f"{'':18}" + "".join(f"{'x'.join(map(str, s)):>13}" for s in shapes))
-    every: list[float] = []
+    rows = [("function", "dtype", *("x".join(map(str, s)) for s in shapes), "mean")]
+    every: list[list[float]] = []
     for name in options.functions:
         for dtype in (np.float64, np.float32):
-            ratios = [measure(name, shape, dtype, options.rounds) for shape in shapes]
-            every += ratios
-            print(
-                f"{name:13}{np.dtype(dtype).name[-2:]:>5}" + "".join(f"{r:13.2f}" for r in ratios), flush=True
-            )
-    print(f"geometric mean {math.exp(sum(map(math.log, every)) / len(every)):.2f}")
+            ratios = [measure(name, s, dtype, 3 if s[-1] >= 300 else options.rounds) for s in shapes]
+            every.append(ratios)
+            rows.append((name, np.dtype(dtype).name, *(f"{r:.2f}" for r in ratios), f"{mean(ratios):.2f}"))
+    columns = [mean(list(column)) for column in zip(*every)]
+    whole = mean([r for ratios in every for r in ratios])
+    rows.append(("geometric mean", "", *(f"{r:.2f}" for r in columns), f"{whole:.2f}"))
+    print(table(rows))
 
 
 if __name__ == "__main__":

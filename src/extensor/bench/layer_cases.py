@@ -13,7 +13,7 @@ import extensor as et
 
 from .case import Case, Run
 
-__all__ = ["layer_cases", "loss_cases"]
+__all__ = ["both", "layer_cases", "loss_cases"]
 
 Arrays = list[np.ndarray]
 # name -> (size, arrays, ours(*tensors), theirs(torch, *tensors))
@@ -104,7 +104,7 @@ _LOSSES = {
 def layer_cases(libraries: dict[str, ModuleType]) -> Iterator[Case]:
     """The layers of networks."""
     for name, layer in _layers().items():
-        yield from _both("layer", name, layer, libraries)
+        yield from both("layer", name, layer, libraries)
 
 
 def loss_cases(libraries: dict[str, ModuleType], sizes: dict[str, int]) -> Iterator[Case]:
@@ -126,14 +126,15 @@ def loss_cases(libraries: dict[str, ModuleType], sizes: dict[str, int]) -> Itera
             def ours(a: Any, b: Any, f: str = name) -> Any:
                 return getattr(et, f)(a, b.detach())
 
-            yield from _both("loss", name, (size, partial(numbers, n), ours, theirs), libraries)
+            yield from both("loss", name, (size, partial(numbers, n), ours, theirs), libraries)
         labelled: Layer = (
             size, partial(classes, n), et.cross_entropy, lambda torch, *t: torch.nn.functional.cross_entropy(*t),
         )  # fmt: skip
-        yield from _both("loss", "cross_entropy", labelled, libraries)
+        yield from both("loss", "cross_entropy", labelled, libraries)
 
 
-def _both(group: str, name: str, layer: Layer, libraries: dict[str, ModuleType]) -> Iterator[Case]:
+def both(group: str, name: str, layer: Layer, libraries: dict[str, ModuleType]) -> Iterator[Case]:
+    """A layer called alone without recording, and called with the gradients of its float32 inputs."""
     size, arrays, ours, theirs = layer
 
     def forward() -> dict[str, Run]:
