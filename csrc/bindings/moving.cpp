@@ -55,7 +55,8 @@ PyObject* call_cumsum_backward(PyObject* self, PyObject* const* args, Py_ssize_t
 
 // Whether `object` is the dtype of an array.
 bool is_dtype_of(PyArrayObject* array, PyObject* object) {
-  return PyArray_DescrCheck(object) && PyArray_EquivTypes(reinterpret_cast<PyArray_Descr*>(object), PyArray_DESCR(array));
+  auto* dtype = reinterpret_cast<PyArray_Descr*>(object);
+  return dtype == PyArray_DESCR(array) || (PyArray_DescrCheck(object) && PyArray_EquivTypes(dtype, PyArray_DESCR(array)));  // the last is slow
 }
 
 // concatenate(tensors, axis, dtype) and stack, for dense tensors that have that dtype already.
