@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ from extensor.testing.registry import Draw
 from extensor.testing.verifier import library_subjects
 
 
-def collected(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[tuple[Any, ...]]]:
-    """The kernels by name, each with arguments that the samples of the functions call it with, in float32."""
+def collected(monkeypatch: pytest.MonkeyPatch, run: Callable[[], None]) -> dict[str, list[tuple[Any, ...]]]:
+    """The kernels by name, each with arguments that ``run`` calls it with."""
     seen: dict[str, list[tuple[Any, ...]]] = {}
 
     def watch(self: Kernel, *args: Any) -> Any:
@@ -31,21 +31,67 @@ def collected(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[tuple[Any, ...]
     on_arrays = Kernel.on_arrays
     monkeypatch.setattr(Kernel, "on_arrays", watch)
     with et.graph.run_bodies():
-        for subject in library_subjects():
-            for case in list(subject.pair.cases(Draw([1])))[:4]:
-                arrays = [
-                    a.astype(np.complex64 if a.dtype.kind == "c" else np.float32)
-                    for a in floating_arrays(case)
-                ]
-                call = Call(subject.op, case, arrays)
-                output = call.forward()
-                call.gradients(output, [np.ones(y.shape) for y in floating_outputs(output)])
+        run()
     monkeypatch.undo()
     return seen
 
 
+def samples() -> None:
+    """The functions and their gradients at the samples of ``verify``, in float32."""
+    for subject in library_subjects():
+        for case in list(subject.pair.cases(Draw([1])))[:4]:
+            arrays = [
+                a.astype(np.complex64 if a.dtype.kind == "c" else np.float32) for a in floating_arrays(case)
+            ]
+            call = Call(subject.op, case, arrays)
+            output = call.forward()
+            call.gradients(output, [np.ones(y.shape) for y in floating_outputs(output)])
+
+
+def others() -> None:
+    """What has no gradient, and the rules of optimisers."""
+    x, y = et.random.normal(0, (3, 4)), et.random.normal(1, (3, 4))
+    for reduce in (et.all, et.any):
+        reduce(x > 0, 1)
+    for question in (et.isfinite, et.isinf, et.isnan, et.count_nonzero, et.argsort):
+        question(x)
+    et.argmin(x, 0)
+    et.logical_not(x > 0)
+    et.logical_or(x > 0, y > 0)
+    et.logical_xor(x > 0, y > 0)
+    et.nextafter(x, y)
+    et.clip_grad_norm([x, y], 1.0)
+    et.clip_grad_value([x, y], 0.5)
+    for make in OPTIMIZERS:
+        parameter = et.nn.Parameter(x.numpy())
+        optimizer = make([parameter], lr=0.1)
+        for _ in range(2):
+            parameter.grad = y
+            optimizer.step()
+
+
+OPTIMIZERS: list[Any] = [
+    et.optim.SGD, et.optim.Adam, et.optim.RMSprop, et.optim.Adagrad, et.optim.Lion, et.optim.LAMB, et.optim.NAdam,
+    et.optim.RAdam, et.optim.Adadelta, et.optim.Adafactor, et.optim.Muon,
+]  # fmt: skip
+
+
+def by_hand() -> dict[str, list[tuple[Any, ...]]]:
+    """Kernels that the calls above do not reach, with arguments."""
+    draw = np.random.default_rng(0).normal
+    a, b, image = (draw(size=shape).astype(np.float32) for shape in ((3, 4), (3, 4), (1, 2, 4, 6)))
+    return {
+        "ema_step": [([a], [b], 0.9)],
+        "imag_backward": [(a,)],
+        "index_last": [((3, 4), (np.array([2, 0, 2]),))],
+        "max_pool2d_indices": [(image, (2, 2), (2, 2), (0, 0), (2, 3))],
+    }
+
+
 # Questions about elements whose answers are Python values: a device asks them by flags of its own (compile/device_program.py).
-QUESTIONS = {"first_nan", "first_outside", "first_unlike"}
+QUESTIONS = {"first_nan", "first_outside", "first_unlike", "unscale_gradients"}
+# What takes no arrays is made here, and what draws random numbers draws them here.
+MADE_HERE = {"arange", "empty", "full", "linspace", "round_stochastically"}
 
 
 def arrays_of(value: Any) -> list[np.ndarray]:
@@ -87,17 +133,27 @@ def check(kernel: Kernel, args: tuple[Any, ...]) -> None:
 
 def test_every_reference_runs_on_jax(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jax", reason="needs the extra jax")
-    calls = collected(monkeypatch)
-    assert set(calls) >= QUESTIONS
-    assert len(calls) > 270
+    calls = by_hand() | collected(monkeypatch, others) | collected(monkeypatch, samples)
+    assert set(KERNELS) == set(calls) | QUESTIONS | MADE_HERE
     unable = {}
-    for name in sorted(set(calls) - QUESTIONS):
+    for name in sorted(set(calls) - QUESTIONS - MADE_HERE):
         try:
             for args in calls[name][:2]:
                 check(KERNELS[name], args)
         except Exception as error:
             unable[name] = f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
     assert not unable
+
+
+@pytest.mark.parametrize("hidden", [np.nan, np.inf, -np.inf])
+def test_attention_on_jax_hides_what_is_not_seen(hidden: float) -> None:
+    """The usual product where all is finite, decided when the program runs; else the one in which a weight of 0 hides."""
+    pytest.importorskip("jax", reason="needs the extra jax")
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.normal(size=(2, 4, 3)).astype(np.float32) for _ in range(3))
+    check(KERNELS["scaled_dot_product_attention"], (q, k, v, None, True, 0.5))
+    v[:, 2] = hidden  # seen by the last two of four queries
+    check(KERNELS["scaled_dot_product_attention"], (q, k, v, None, True, 0.5))
 
 
 def test_tensors_have_every_primitive() -> None:

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from ..devices import jax
 from ..tensor import ExTensor
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "common_dtype",
     "constant",
     "copied",
+    "either",
     "namespace_of",
     "primitive",
     "provide_for_tensors",
@@ -123,6 +125,13 @@ def added(fresh: Any, key: Any, values: Any) -> Any:
     else:  # slices never repeat
         fresh[key] += values
     return fresh
+
+
+def either(condition: Any, one: Callable[..., Any], other: Callable[..., Any], *args: Any) -> Any:
+    """``one`` of the arguments if a condition on elements holds, else ``other``; a traced program decides when it runs."""
+    if hasattr(condition, "at"):
+        return jax().lax.cond(condition, one, other, *args)
+    return (one if condition else other)(*args)
 
 
 def copied(x: Any) -> Any:

@@ -19,7 +19,7 @@ from ..namespace import (
 from ..namespace import (
     assigned,
     common_dtype,
-    namespace_of,
+    either,
     wide_dtype,
     xp,
     zeros,
@@ -58,12 +58,14 @@ def transposed(x):
 
 def product(weights, x):
     """``weights @ x``, in which a weight of 0 hides even an inf or a nan of ``x``: what is not seen does not count."""
-    finite = xp.isfinite(x)
-    if namespace_of(x) is np and finite.all():
-        return weights @ x
+    return either(xp.isfinite(x).all(), xp.matmul, product_of_any, weights, x)
+
+
+def product_of_any(weights, x):
+    """:func:`product` where ``x`` has an inf or a nan."""
     up, down = weights > 0, weights < 0
     above, below = (x == np.inf).astype(x.dtype), (x == -np.inf).astype(x.dtype)
-    total = weights @ xp.where(finite, x, 0)
+    total = weights @ xp.where(xp.isfinite(x), x, 0)
     total = xp.where(up @ above + down @ below > 0, total + np.inf, total)
     total = xp.where(up @ below + down @ above > 0, total - np.inf, total)
     return xp.where((weights != 0) @ xp.isnan(x).astype(x.dtype) > 0, np.nan, total)

@@ -50,10 +50,11 @@ def index_set(x, key, values):
 @kernel(exact=True)
 def index_last(shape, key):
     """Which of the selected positions are written last: with repeats only one assignment stays."""
-    where = xp.zeros(shape, np.int64)
-    order = np.arange(where[key].size).reshape(where[key].shape)
-    where[key] = order
-    return where[key] == order
+    last = zeros(shape, np.int64, key)
+    order = np.arange(last[key].size).reshape(last[key].shape)
+    # What a device writes at one place has no order; the largest number is the last.
+    last = last.at[key].max(order) if hasattr(last, "at") else assigned(last, key, order)
+    return last[key] == order
 
 
 @kernel
