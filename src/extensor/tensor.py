@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
+from ._dlpack import bfloat16_capsule, read_dlpack
 from .devices import DeviceArray, jax, kept_there
 from .dtypes import SUPPORTED, as_dtype, bfloat16, complex64, complex128, float32, float64
 from .errors import GraphError, describe
@@ -167,14 +168,11 @@ class ExTensor(TensorBase):
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
         """A DLPack capsule of the elements; shares memory (the consumer promises not to write there)."""
-        if self.dtype == bfloat16:
-            raise BufferError("[__dlpack__] bfloat16 cannot be exchanged; use x.astype(extensor.float32)")
+        options = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
         if type(self._data) is DeviceArray:
-            return self._data.held.__dlpack__(
-                stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
-            )
+            return self._data.held.__dlpack__(**options)
         array = self._array if self._array.flags.writeable else self._array.copy()
-        return array.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+        return bfloat16_capsule(array, **options) if self.dtype == bfloat16 else array.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._data.held.__dlpack_device__() if type(self._data) is DeviceArray else (1, 0)
@@ -673,7 +671,7 @@ _HERE = (
 def _shared(function: str, name: str, source: Any) -> ExTensor:
     """A tensor over the memory of an object that speaks DLPack."""
     try:
-        array = np.from_dlpack(source)
-    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        array = read_dlpack(source)
+    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
         raise TypeError(f"[{function}] {name} cannot be shared: {error}") from None
     return ExTensor(_to_numpy(function, array, None, copy=None))

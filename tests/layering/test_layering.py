@@ -26,6 +26,7 @@ FLOORS = [
         "autocast_table",
     },
     {"devices", "dtypes"},
+    {"_dlpack"},
     {"tensor"},
     {"checks", "state_trees"},
     {"kernels"},
