@@ -12,7 +12,8 @@ from click.testing import CliRunner
 
 import extensor as et
 from extensor.cli import main
-from extensor.onnx.export import run_in_runtime
+from extensor.onnx.runtime import run_in_runtime
+from extensor.train.recipes import RECIPES
 from extensor.train.saved_run import held_out_samples, read_config
 
 RUNNER = CliRunner()
@@ -35,7 +36,36 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rows.append(f"{size},{age},{kind},{1000 * size - 4000 * age + (kind == 'house') * 5e4}")
     (place / "homes.csv").write_text("\n".join(rows))
     (place / "text.txt").write_text("to be or not to be that is the question " * 60)
+    for name in (*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"):
+        images = rng.integers(0, 256, (8, 3073), np.uint8)
+        images[:, 0] %= 10
+        (place / "photographs").mkdir(exist_ok=True)
+        (place / "photographs" / name).write_bytes(images.tobytes())
+    run(
+        "train",
+        "resnet20",
+        "--data",
+        place / "photographs",
+        "--epochs",
+        "1",
+        "--batch-size",
+        "8",
+        "--out",
+        place / "resnet20",
+    )
     run("train", "mlp", "--data", place / "homes.csv", "--epochs", "2", "--out", place / "homes")
+    run(
+        "train",
+        "mlp",
+        "--data",
+        place / "homes.csv",
+        "--target",
+        "kind",
+        "--epochs",
+        "2",
+        "--out",
+        place / "kinds",
+    )
     run("train", "lenet", "--epochs", "1", "--out", place / "digits")
     run("train", "lstm", "--data", place / "text.txt", "--steps", "2", "--out", place / "lstm")
     run("train", "chargpt", "--data", place / "text.txt", "--steps", "2", "--out", place / "gpt")
@@ -67,6 +97,52 @@ def test_digits_go_out_with_their_scaling_and_names(folder: Path) -> None:
     assert json.loads({p.key: p.value for p in onnx.load(file).metadata_props}["classes"]) == list(
         "0123456789"
     )
+
+
+def test_photographs_go_out_as_they_are_stored(folder: Path) -> None:
+    file = folder / "resnet20.onnx"
+    run("export", folder / "resnet20", "--to", file)
+    samples = held_out_samples(read_config(folder / "resnet20"))
+    assert samples.inputs.dtype == np.uint8
+    found = run_in_runtime(file, {"x": samples.inputs[:4]})[0]
+    lines = [line.split(",") for line in run("predict", folder / "resnet20").splitlines()[1:5]]
+    names = json.loads({p.key: p.value for p in onnx.load(file).metadata_props}["classes"])
+    assert [names[k] for k in found.argmax(1)] == [line[1] for line in lines]
+
+
+def test_a_table_of_classes_gives_their_probabilities(folder: Path) -> None:
+    file = folder / "kinds.onnx"
+    run("export", folder / "kinds", "--to", file)
+    about = {p.key: json.loads(p.value) for p in onnx.load(file).metadata_props if p.key != "recipe"}
+    assert about["classes"] == ["flat", "house"]
+    rows = [line.split(",") for line in (folder / "homes.csv").read_text().splitlines()[1:6]]
+    found = run_in_runtime(
+        file, {"x": np.array([[float(r[i]) for i in (0, 1, 3)] for r in rows], np.float32)}
+    )[0]
+    lines = run("predict", folder / "kinds", "--data", folder / "homes.csv").splitlines()[1:6]
+    assert [about["classes"][k] for k in found.argmax(1)] == [line.split(",")[1] for line in lines]
+    np.testing.assert_allclose(found.sum(1), 1, rtol=1e-6)
+
+
+def test_data_that_were_moved(folder: Path, tmp_path: Path) -> None:
+    """A table is not needed again; images are, and may be elsewhere."""
+    rows, photographs = tmp_path / "homes.csv", tmp_path / "photographs"
+    (folder / "homes.csv").rename(rows)
+    (folder / "photographs").rename(photographs)
+    try:
+        run("export", folder / "homes", "--to", tmp_path / "homes.onnx")
+        found = RUNNER.invoke(main, ["export", str(folder / "resnet20"), "--to", str(tmp_path / "r.onnx")])
+        assert found.exit_code == 1
+        assert "--data" in found.output
+        run("export", folder / "resnet20", "--to", tmp_path / "r.onnx", "--data", photographs)
+    finally:
+        rows.rename(folder / "homes.csv")
+        photographs.rename(folder / "photographs")
+
+
+def test_every_recipe_goes_out(folder: Path) -> None:
+    recipes = {read_config(run.parent)["recipe"] for run in folder.glob("*/config.json")}
+    assert recipes == set(RECIPES)
 
 
 @pytest.mark.parametrize("name", ["lstm", "gpt"])

@@ -12,7 +12,7 @@ import pytest
 import extensor as et
 from extensor import nn
 from extensor.onnx import export, load
-from extensor.onnx.export import run_in_runtime
+from extensor.onnx.runtime import run_in_runtime
 from extensor.onnx.trace import tensors_in
 
 RTOL = 1e-5  # of the largest output

@@ -10,7 +10,7 @@ import pytest
 
 import extensor as et
 from extensor.onnx import export
-from extensor.onnx.export import run_in_runtime
+from extensor.onnx.runtime import run_in_runtime
 
 
 def test_values_read_from_the_inputs(tmp_path: Path) -> None:

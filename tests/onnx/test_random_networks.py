@@ -16,7 +16,7 @@ import pytest
 import extensor as et
 from extensor import nn
 from extensor.onnx import export, load
-from extensor.onnx.export import run_in_runtime
+from extensor.onnx.runtime import run_in_runtime
 from extensor.onnx.trace import tensors_in
 
 COUNT = int(os.environ.get("EXTENSOR_ONNX_NETWORKS", "60"))

@@ -29,8 +29,13 @@ __all__ = ["command"]
     type=click.Path(path_type=Path, dir_okay=False),
     help="The file to write.",
 )
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, exists=True),
+    help="Where the images of the run are now, if they were moved.",
+)
 @click.option("--opset", type=int, metavar="N", help="Version of the operator set, 17 to 23.  [default: 20]")
-def command(run: Path, target: Path, opset: int | None) -> None:
+def command(run: Path, target: Path, data: Path | None, opset: int | None) -> None:
     """Write the best weights of RUN, a folder made by extensor train, to an ONNX file.
 
     The file is usable alone. From a table: it takes columns in their own units and gives quantities in theirs, or
@@ -48,7 +53,7 @@ def command(run: Path, target: Path, opset: int | None) -> None:
     except ModuleNotFoundError as error:
         raise click.ClickException(str(error)) from None
     try:
-        alone, example, free = _alone(config, model)
+        alone, example, free = _alone(config, model, data)
         written = onnx.export(
             alone, target, example, dynamic_axes={0: free}, opset=opset, metadata=_metadata(config)
         )
@@ -57,23 +62,28 @@ def command(run: Path, target: Path, opset: int | None) -> None:
     click.echo(str(written))
 
 
-def _alone(config: dict[str, Any], model: Module) -> tuple[Module, ExTensor, dict[int, str]]:
+def _alone(
+    config: dict[str, Any], model: Module, data: Path | None
+) -> tuple[Module, ExTensor, dict[int, str]]:
     """The model with what stands before and after it, a sample, and the free axes."""
     if config.get("vocabulary"):
         count = len(config["vocabulary"])
         tokens = np.arange(2 * min(8, config["length"])).reshape((2, -1)) % count
         return _Logits(model), asarray(tokens), {0: "batch", 1: "time"}
-    samples = held_out_samples(config)
-    places = np.arange(2) % len(samples)
-    table, transforms = config.get("table"), samples.transforms
-    inputs, ready = samples.gather(places)[0], samples.batch(places)[0]
-    if table is not None:  # its rows are scaled already
+    table = config.get("table")
+    if table is not None:  # rows around the mean do as well as any
         scale = table["inputs"]
-        inputs = (inputs * np.array(scale["spread"]) + np.array(scale["mean"])).astype(np.float32)
-    elif any(not isinstance(t, (datasets.ToFloat, datasets.Normalize, Enlarged)) for t in transforms):
+        steps = np.array([[-0.5], [0.5]])
+        inputs = (np.array(scale["mean"]) + steps * np.array(scale["spread"])).astype(np.float32)
+        classes = config.get("classes") is not None
+        return _Scaled(model, (), table, classes).eval(), asarray(inputs), {0: "batch"}
+    samples = held_out_samples(config, data)
+    places, transforms = np.arange(2) % len(samples), samples.transforms
+    inputs, ready = samples.gather(places)[0], samples.batch(places)[0]
+    if any(not isinstance(t, (datasets.ToFloat, datasets.Normalize, Enlarged)) for t in transforms):
         inputs, transforms = ready.numpy(), ()
     classes = config.get("classes") is not None or int(model(ready).shape[-1]) > 1
-    return _Scaled(model, transforms, table, classes).eval(), asarray(inputs), {0: "batch"}
+    return _Scaled(model, transforms, None, classes).eval(), asarray(inputs), {0: "batch"}
 
 
 def _transformed(x: ExTensor, transform: Any) -> ExTensor:

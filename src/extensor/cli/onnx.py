@@ -13,7 +13,7 @@ from rich.table import Table
 
 from ..graph import no_grad
 from ..tensor import ExTensor, asarray
-from ._onnx_gradients import check_operations
+from ._onnx_gradients import RIGHT, check_operations
 from ._onnx_training import fine_tune, read_examples
 
 __all__ = ["command"]
@@ -151,7 +151,7 @@ def _show(net: Any, inputs: list[Any]) -> None:
 
 
 def _compare(net: Any, file: Path, inputs: list[Any]) -> None:
-    from ..onnx.export import largest_difference
+    from ..onnx.runtime import largest_difference
 
     found = largest_difference(file, dict(zip(net.input_names, inputs)), net.run(inputs))
     if found is None:
@@ -230,7 +230,7 @@ def _check_operations(net: Any, inputs: list[Any]) -> None:
         shown = f"{max(apart):.1g}" if apart else "no gradient"
         shapes = " ".join(map(str, largest.shapes))
         table.add_row(name, str(sum(kind.calls for kind in kinds)), str(len(kinds)), shapes, shown)
-        if apart and not max(apart) < 1e-4:
+        if apart and not max(apart) < RIGHT:
             wrong.append(name)
     console = Console()
     console.print(table)

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..data import DamagedFileError
-from ..dtypes import FLOATING
-from ..nn import Module, Parameter
 from . import operators as _operators  # noqa: F401  (fills the table)
 from .graph_module import Call, Graph, Node
-from .proto import MAX_NODES, as_value, onnx, read_attribute, read_sparse, read_tensor
+from .naming import label, node_names, unused
+from .placing import Tensors, placed
+from .proto import BUFFER, MAX_NODES, as_value, onnx, read_attribute, read_sparse, read_tensor
 from .table import find
 
 __all__ = ["NEWEST_OPSET", "build"]
 
 NEWEST_OPSET = 28
 _MOST_NAMED = 8  # problems in one message
-_CONSTANT = re.compile(r"constant_\d+")  # what our own export calls numbers that are no weights
 
 
 def build(model: Any, folder: Path | None) -> Graph:
     """The graph of a ModelProto as a module; an error names every node that cannot be run."""
     functions = {(f.domain, f.name, f.overload): f for f in model.functions}
-    builder = _Builder(functions, folder)
+    builder = _Builder(functions, folder, model.producer_name)
     opsets = _opsets(model.opset_import)
     graph = builder.graph(model.graph, frozenset(), opsets, ())
     if builder.problems:
@@ -47,8 +43,11 @@ def _opsets(imports: Any) -> dict[str, int]:
 
 
 class _Builder:
-    def __init__(self, functions: Mapping[tuple[str, str, str], Any], folder: Path | None) -> None:
+    def __init__(
+        self, functions: Mapping[tuple[str, str, str], Any], folder: Path | None, producer: str
+    ) -> None:
         self.functions = functions
+        self.producer = producer
         self.folder = folder
         self.problems: list[str] = []
         self.count = 0
@@ -59,33 +58,45 @@ class _Builder:
         self, proto: Any, outer: frozenset[str], opsets: dict[str, int], stack: tuple[Any, ...]
     ) -> Graph:
         """A GraphProto; ``outer`` are the names of the graphs around it."""
-        tensors: dict[str, Any] = {}
+        tensors = Tensors(self.producer)
         for tensor in proto.initializer:
             _new_name(tensors, tensor.name, "initializer")
-            tensors[tensor.name] = as_value(read_tensor(tensor, self.folder))
+            tensors.add(tensor.name, as_value(read_tensor(tensor, self.folder)))
+            if tensor.doc_string == BUFFER:
+                tensors.buffers.add(tensor.name)
         for sparse in proto.sparse_initializer:
             _new_name(tensors, sparse.values.name, "initializer")
-            tensors[sparse.values.name] = as_value(read_sparse(sparse, self.folder))
-        protos = [node for node in proto.node if not self._is_tensor(node, tensors)]
+            tensors.add(sparse.values.name, as_value(read_sparse(sparse, self.folder)))
         inputs = [value for value in proto.input if value.name not in tensors]
-        known = {value.name for value in inputs} | set(tensors)
+        outputs = [value.name for value in proto.output]
+        kept = {value.name for value in inputs} | set(outputs)
+        protos = [node for node in proto.node if not self._is_tensor(node, tensors, kept)]
+        known = {value.name for value in inputs} | {*tensors, *tensors.aliases}
         if len({value.name for value in inputs}) != len(inputs):
             raise DamagedFileError("[load] two inputs of the graph have the same name")
         nodes = self.nodes(protos, known, outer, opsets, stack, {})
-        outputs = [value.name for value in proto.output]
         _check_outputs(outputs, known | outer)
-        return _placed(Graph(proto.name, inputs, outputs), nodes, tensors)
+        return placed(Graph(proto.name, inputs, outputs), nodes, tensors)
 
-    def _is_tensor(self, node: Any, tensors: dict[str, Any]) -> bool:
-        """A constant with axes is a tensor of the file like any other; it joins them."""
-        if node.op_type != "Constant" or node.domain not in ("", "ai.onnx") or len(node.output) != 1:
+    def _is_tensor(self, node: Any, tensors: Tensors, kept: set[str]) -> bool:
+        """A constant with axes, and a tensor of the file by another name, are tensors like any other; they join them."""
+        if node.domain not in ("", "ai.onnx") or len(node.output) != 1 or node.output[0] in kept:
             return False
+        name = node.output[0]
+        if node.op_type == "Identity" and len(node.input) == 1 and tensors.has(node.input[0]):
+            self._new_tensor(tensors, name)
+            tensors.add_alias(name, node.input[0])
+            return True
         values = [a for a in node.attribute if a.name == "value" and a.type == onnx.AttributeProto.TENSOR]
-        if len(node.attribute) != 1 or not values or not values[0].t.dims:
+        if node.op_type != "Constant" or len(node.attribute) != 1 or not values or not values[0].t.dims:
             return False
-        _new_name(tensors, node.output[0], "constant")
-        tensors[node.output[0]] = as_value(read_tensor(values[0].t, self.folder))
+        self._new_tensor(tensors, name)
+        tensors.add(name, as_value(read_tensor(values[0].t, self.folder)))
         return True
+
+    def _new_tensor(self, tensors: Tensors, name: str) -> None:
+        _new_name(tensors, name, "constant")
+        _new_name(tensors.aliases, name, "constant")
 
     def function(self, proto: Any, attributes: dict[str, Any], stack: tuple[Any, ...], key: Any) -> Graph:
         """The body of a function, for one call with these attributes."""
@@ -94,20 +105,26 @@ class _Builder:
         nodes = self.nodes(proto.node, known, frozenset(), _opsets(proto.opset_import), (*stack, key), given)
         _check_outputs(list(proto.output), known)
         inputs = [onnx.ValueInfoProto(name=name) for name in proto.input]
-        return _placed(Graph(proto.name, inputs, list(proto.output)), nodes, {})
+        return placed(Graph(proto.name, inputs, list(proto.output)), nodes, Tensors(self.producer))
 
     def nodes(
         self, protos: Any, known: set[str], outer: frozenset[str], opsets: dict[str, int], stack: tuple[Any, ...],
         given: dict[str, Any],
     ) -> dict[str, Node]:  # fmt: skip
         """The nodes in order, each under a name of its own; ``known`` grows by what they compute."""
+        for proto in protos:
+            words = (proto.name, proto.op_type, proto.domain, *proto.input, *proto.output)
+            if not all(
+                isinstance(word, str) for word in words
+            ):  # protobuf hands out what is no UTF-8 as bytes
+                raise DamagedFileError(f"[load] a node has a name that is no text: {words!r}")
         later = {name for proto in protos for name in proto.output}
         found: dict[str, Node] = {}
-        for i, proto in enumerate(protos):
+        for i, (proto, path) in enumerate(zip(protos, node_names(protos))):
             self.count += 1
             if self.count > MAX_NODES:
                 raise DamagedFileError(f"[load] the model has more than {MAX_NODES} nodes")
-            label = _label(proto, i)
+            shown = label(proto, i)
             for name in proto.input:
                 if name and name not in known and name not in outer:
                     why = (
@@ -115,21 +132,21 @@ class _Builder:
                         if name in later
                         else "nothing computes it"
                     )
-                    raise DamagedFileError(f"[load] {label} needs {name!r}, but {why}")
-            node = self.node(proto, label, frozenset(known | outer), opsets, stack, given)
+                    raise DamagedFileError(f"[load] {shown} needs {name!r}, but {why}")
+            node = self.node(proto, shown, (known, outer), opsets, stack, given)
             for name in proto.output:
                 if name and name in known:
-                    raise DamagedFileError(f"[load] {label} computes {name!r}, which was there before")
+                    raise DamagedFileError(f"[load] {shown} computes {name!r}, which was there before")
                 known.add(name)
             if node is not None:
-                found[_unused(_readable(proto, i), found)] = node
+                found[unused(path, found)] = node
         return found
 
     # Nodes
 
     def node(
-        self, proto: Any, label: str, scope: frozenset[str], opsets: dict[str, int], stack: tuple[Any, ...],
-        given: dict[str, Any],
+        self, proto: Any, label: str, scopes: tuple[set[str], frozenset[str]], opsets: dict[str, int],
+        stack: tuple[Any, ...], given: dict[str, Any],
     ) -> Node | None:  # fmt: skip
         """One node, or None where it was entered among the problems."""
         domain = "" if proto.domain == "ai.onnx" else proto.domain
@@ -158,7 +175,7 @@ class _Builder:
         for name, attribute in attributes.items():
             value = read_attribute(attribute, self.folder)
             if isinstance(value, onnx.GraphProto):
-                graphs[name] = self.graph(value, scope, opsets, stack)
+                graphs[name] = self.graph(value, frozenset().union(*scopes), opsets, stack)
             else:
                 values[name] = value
         if "opset" in entry.context:
@@ -169,7 +186,7 @@ class _Builder:
 
 
 def _new_name(names: Any, name: str, kind: str) -> None:
-    if not name or name in names:
+    if not name or not isinstance(name, str) or name in names:
         raise DamagedFileError(f"[load] an {kind} has no name or one that stands twice: {name!r}")
 
 
@@ -189,96 +206,4 @@ def _resolved(attribute: Any, given: dict[str, Any]) -> Any:
     found = onnx.AttributeProto()
     found.CopyFrom(value)
     found.name = attribute.name
-    return found
-
-
-# Names
-
-
-def _label(proto: Any, position: int) -> str:
-    """A node as messages call it."""
-    domain = f"{proto.domain}." if proto.domain not in ("", "ai.onnx") else ""
-    return f"node {proto.name or position!r} ({domain}{proto.op_type})"
-
-
-def _readable(proto: Any, position: int) -> str:
-    """``/layer1/conv1/Conv`` as ``layer1.conv1``; a node without a name by its operator and position."""
-    parts = [re.sub(r"\W+", "_", part) for part in re.split(r"[/.]", proto.name) if part]
-    if len(parts) > 1 and re.sub(r"_\d+$", "", parts[-1]) == proto.op_type:
-        parts.pop()
-    parts = [p for i, p in enumerate(parts) if i == 0 or p != parts[i - 1]]
-    return ".".join(parts) or f"{proto.op_type.lower()}_{position}"
-
-
-def _unused(name: str, taken: Mapping[str, Any]) -> str:
-    found, count = name, 1
-    while found in taken:
-        count += 1
-        found = f"{name}_{count}"
-    return found
-
-
-# Parameters
-
-
-def _placed(graph: Graph, nodes: dict[str, Node], tensors: dict[str, Any]) -> Graph:
-    """Give every tensor of the file to the first node that uses it: trained if it is floating, else a buffer."""
-    users: dict[str, tuple[str, Node, int]] = {}
-    for path, node in nodes.items():
-        for position, name in enumerate(node.inputs):
-            if name in tensors:
-                users.setdefault(name, (path, node, position))
-    names = _renamed(nodes, users)
-    for name, value in tensors.items():
-        holder: Module = graph
-        attribute = name.rpartition(".")[2]
-        trained = False
-        if name in users:
-            _, node, position = users[name]
-            holder = node
-            trained = _is_trained(node, position, value) and not _CONSTANT.fullmatch(name)
-            if not names.get(id(node)) or names[id(node)] != name.rpartition(".")[0]:
-                attribute = node.input_name(position)
-        attribute = _attribute_name(holder, attribute)
-        if trained:
-            setattr(holder, attribute, Parameter(value))
-        else:
-            holder.register_buffer(attribute, value)
-        graph.tensors[name] = (holder, attribute)
-    renamed: dict[str, Node] = {}
-    for path, node in nodes.items():
-        renamed[_unused(names.get(id(node)) or path, renamed)] = node
-    graph.set_nodes(renamed)
-    return graph
-
-
-def _is_trained(node: Node, position: int, value: Any) -> bool:
-    if getattr(value, "dtype", None) not in FLOATING or value.ndim == 0 or not node.trains(position):
-        return False
-    return bool(np.isfinite(value.numpy()).all())  # a mask of -inf is no weight
-
-
-def _renamed(nodes: dict[str, Node], users: dict[str, tuple[str, Node, int]]) -> dict[int, str]:
-    """A node whose tensors are called ``conv1.weight`` and ``conv1.bias`` is ``conv1``."""
-    prefixes: dict[int, set[str]] = {}
-    for name, (_, node, _) in users.items():
-        prefixes.setdefault(id(node), set()).add(name.rpartition(".")[0])
-    single = {key: next(iter(found)) for key, found in prefixes.items() if len(found) == 1}
-    taken: set[str] = set()
-    names = {}
-    for key, prefix in single.items():
-        if prefix and prefix not in taken and re.fullmatch(r"\w+(\.\w+)*", prefix):
-            taken.add(prefix)
-            names[key] = prefix
-    return names
-
-
-def _attribute_name(holder: Module, wanted: str) -> str:
-    name = re.sub(r"\W", "_", wanted) or "value"
-    if name[0].isdigit() or name[0] == "_":
-        name = f"tensor_{name}"
-    found, count = name, 1
-    while hasattr(holder, found):
-        count += 1
-        found = f"{name}_{count}"
     return found

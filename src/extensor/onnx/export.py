@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,8 +17,10 @@ from ..version import __version__
 from .dims import Changing, Dim, Symbol, merge
 from .emit import EXPORTERS, Emitter, Value
 from .exporters import DECOMPOSITIONS
-from .proto import onnx
-from .trace import Step, Trace, array_key, tensors_in, trace
+from .proto import BUFFER, onnx
+from .runtime import largest_difference
+from .saving import save
+from .trace import Step, Trace, array_key, needed_steps, tensors_in, trace
 
 __all__ = ["DEFAULT_OPSET", "Exported", "export"]
 
@@ -33,7 +34,6 @@ _FOLDED = {
     "split",
     "squeeze",
 }  # of weights alone: the result is stored
-_INSIDE = 1 << 30  # bytes of weights that stay inside the file; protobuf ends at 2 GB
 
 
 class Exported(NamedTuple):
@@ -103,7 +103,7 @@ def export(
     names = _input_names(model_or_fn, len(inputs))
     model, result = _written(model_or_fn, inputs, names, dynamic_axes, version, metadata or {})
     target = Path(path)
-    _save(model, target)
+    save(model, target)
     difference = largest_difference(target, dict(zip(names, inputs)), tensors_in(result))
     outputs = [value.name for value in model.graph.output]
     return Exported(target, version, names, outputs, difference)
@@ -233,7 +233,7 @@ class _Graph:
             shape = merge([g.shape for g in given], self.symbols, f"input {name!r}")
             self._bind(given[0], Value(name, shape, given[0].dtype))
             inputs.append(self._info(name, shape, given[0].dtype))
-        needed = self._needed()
+        needed = needed_steps(self.first)
         for number, steps in enumerate(zip(*(run.steps for run in self.runs))):
             if number in needed:
                 self._write(list(steps))
@@ -250,7 +250,7 @@ class _Graph:
             outputs.append(self._info(name, shape, each[0].dtype))
         graph = onnx.helper.make_graph(
             _tidied(self.emitter.nodes, {o.name for o in outputs}, {i.name for i in inputs}), type(function).__name__,
-            inputs, outputs, [_tensor(name, array) for name, array in self.emitter.initializers.items()],
+            inputs, outputs, [self._stored(name, array) for name, array in self.emitter.initializers.items()],
         )  # fmt: skip
         _drop_unused(graph)
         model = onnx.helper.make_model(
@@ -259,17 +259,6 @@ class _Graph:
         )  # fmt: skip
         onnx.helper.set_model_props(model, {str(k): str(v) for k, v in metadata.items()})
         return model
-
-    def _needed(self) -> set[int]:
-        """The calls whose results reach the output."""
-        wanted = {array_key(t) for t in tensors_in(self.first.result)}
-        needed: set[int] = set()
-        for number in reversed(range(len(self.first.steps))):
-            step = self.first.steps[number]
-            if any(array_key(o) in wanted for o in step.outputs):
-                needed.add(number)
-                wanted |= {array_key(t) for t in tensors_in((step.args, step.kwargs))}
-        return needed
 
     def _info(self, name: str, shape: tuple[int, ...], dtype: Any) -> Any:
         dims: list[Any] = []
@@ -283,6 +272,14 @@ class _Graph:
         return onnx.helper.make_tensor_value_info(
             name, onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), dims
         )
+
+    def _stored(self, name: str, array: np.ndarray) -> Any:
+        kind = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+        found = onnx.helper.make_tensor(
+            name, kind, array.shape, np.ascontiguousarray(array).tobytes(), raw=True
+        )
+        found.doc_string = BUFFER if name in self.emitter.buffers else ""
+        return found
 
     def _bind(self, tensor: Any, value: Value) -> None:
         key = array_key(tensor)
@@ -371,14 +368,6 @@ def _values_in(tree: Any) -> list[Value]:
     return [v for part in tree for v in _values_in(part)] if isinstance(tree, (list, tuple)) else []
 
 
-# The file
-
-
-def _tensor(name: str, array: np.ndarray) -> Any:
-    kind = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
-    return onnx.helper.make_tensor(name, kind, array.shape, np.ascontiguousarray(array).tobytes(), raw=True)
-
-
 def _tidied(nodes: list[Any], outputs: set[str], inputs: set[str]) -> list[Any]:
     """Without the Identity of an output whose tensor is used nowhere else: its node computes the output itself."""
     makers = {name: node for node in nodes for name in node.output}
@@ -408,52 +397,3 @@ def _drop_unused(graph: Any) -> None:
     kept = [tensor for tensor in graph.initializer if tensor.name in used]
     del graph.initializer[:]
     graph.initializer.extend(kept)
-
-
-def _save(model: Any, path: Path) -> None:
-    size = sum(len(tensor.raw_data) for tensor in model.graph.initializer)
-    if size > _INSIDE:
-        onnx.save_model(
-            model,
-            str(path),
-            save_as_external_data=True,
-            all_tensors_to_one_file=True,
-            location=f"{path.name}.data",
-        )
-        onnx.checker.check_model(str(path), full_check=True)
-        return
-    onnx.checker.check_model(model, full_check=True)
-    path.write_bytes(model.SerializeToString())
-
-
-def largest_difference(path: Path, inputs: Mapping[str, Any], outputs: Sequence[Any]) -> float | None:
-    """Between ONNX Runtime and us, relative to the largest output; None where it is not installed."""
-    if importlib.util.find_spec("onnxruntime") is None:
-        return None
-    found = run_in_runtime(path, {name: np.asarray(x) for name, x in inputs.items()})
-    worst = 0.0
-    for theirs, ours in zip(found, outputs):
-        if not isinstance(ours, ExTensor):
-            continue
-        a, b = np.asarray(theirs).astype(np.float64), ours.numpy().astype(np.float64)
-        if a.shape != b.shape:
-            raise ValueError(f"[export] ONNX Runtime gives the shape {a.shape} instead of {b.shape}")
-        if not a.size:
-            continue
-        if not np.array_equal(np.isfinite(a), np.isfinite(b)):
-            return float("inf")
-        both = np.isfinite(b)
-        scale = float(np.abs(b[both]).max(initial=0.0)) or 1.0
-        worst = max(worst, float(np.abs(a[both] - b[both]).max(initial=0.0)) / scale)
-    return worst
-
-
-def run_in_runtime(path: Path, inputs: dict[str, np.ndarray]) -> list[Any]:
-    """The outputs that ONNX Runtime computes."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    known = {value.name for value in session.get_inputs()}
-    return list(session.run(None, {k: v for k, v in inputs.items() if k in known}))

@@ -28,6 +28,7 @@ from ..dtypes import SUPPORTED
 from ..tensor import ExTensor
 
 __all__ = [
+    "BUFFER",
     "MAX_BYTES",
     "MAX_NODES",
     "array_of",
@@ -45,6 +46,7 @@ __all__ = [
 MAX_BYTES = 1 << 31  # of one tensor whose size is a number inside the file instead of data
 MAX_NODES = 1 << 16  # all functions called in full
 MAX_AXES = 64
+BUFFER = "buffer"  # what our own export notes at a tensor that is no parameter
 
 _BITS = {
     "FLOAT": 32, "UINT8": 8, "INT8": 8, "UINT16": 16, "INT16": 16, "INT32": 32, "INT64": 64, "BOOL": 8, "FLOAT16": 16,
@@ -222,7 +224,7 @@ def read_attribute(attribute: Any, folder: Path | None) -> Any:
     kinds = onnx.AttributeProto
     kind = attribute.type
     if kind == kinds.FLOAT:
-        return float(attribute.f)
+        return _decimal(attribute.f)
     if kind == kinds.INT:
         return int(attribute.i)
     if kind == kinds.STRING:
@@ -234,7 +236,7 @@ def read_attribute(attribute: Any, folder: Path | None) -> Any:
     if kind == kinds.GRAPH:
         return attribute.g
     if kind == kinds.FLOATS:
-        return list(attribute.floats)
+        return list(map(_decimal, attribute.floats))
     if kind == kinds.INTS:
         return list(attribute.ints)
     if kind == kinds.STRINGS:
@@ -242,3 +244,8 @@ def read_attribute(attribute: Any, folder: Path | None) -> Any:
     if kind == kinds.TYPE_PROTO:
         return attribute.tp
     raise DamagedFileError(f"[load] attribute {attribute.name!r} has a type that is not known ({kind})")
+
+
+def _decimal(number: float) -> float:
+    """The number that somebody wrote: 1e-05 is stored as float32, whose exact value is 9.99999975e-06."""
+    return float(str(np.float32(number)))

@@ -12,7 +12,7 @@ from ..graph import no_grad, observe, this_thread
 from ..nn import Module
 from ..tensor import ExTensor
 
-__all__ = ["Step", "Trace", "trace"]
+__all__ = ["Step", "Trace", "array_key", "needed_steps", "tensors_in", "trace"]
 
 
 @dataclass
@@ -109,6 +109,17 @@ def tensors_in(tree: Any) -> list[ExTensor]:
     if isinstance(tree, dict):
         tree = list(tree.values())
     return [t for part in tree for t in tensors_in(part)] if isinstance(tree, (list, tuple)) else []
+
+
+def needed_steps(found: Trace) -> set[int]:
+    """The positions of the calls whose results reach what the function returned."""
+    wanted = {array_key(t) for t in tensors_in(found.result)}
+    needed: set[int] = set()
+    for number, step in reversed(list(enumerate(found.steps))):
+        if any(array_key(o) in wanted for o in step.outputs):
+            needed.add(number)
+            wanted |= {array_key(t) for t in tensors_in((step.args, step.kwargs))}
+    return needed
 
 
 def trace(

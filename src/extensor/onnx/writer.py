@@ -13,7 +13,7 @@ import extensor
 
 from ..errors import describe
 from ..tensor import ExTensor
-from .trace import Trace, array_key
+from .trace import Step, Trace, array_key, needed_steps, tensors_in
 
 __all__ = ["source_of"]
 
@@ -32,6 +32,10 @@ class _Writer:
         self.used: set[str] = {"parameters", "forward"}
         self.imports: dict[str, set[str]] = {}
         self.inputs = [self._fresh(name) for name in found.inputs]
+        self.used_arrays = {
+            array_key(t)
+            for t in tensors_in([found.result, *((step.args, step.kwargs) for step in found.steps)])
+        }
         for name, value in zip(self.inputs, found.given):
             key = array_key(value)
             if key is not None:
@@ -39,34 +43,33 @@ class _Writer:
 
     def text(self) -> str:
         """The whole module; calls whose results nobody uses are left out."""
-        lines = []
-        for step in self.found.steps:
+        body = []
+        needed = needed_steps(self.found)
+        for step in (step for number, step in enumerate(self.found.steps) if number in needed):
             arguments = [
                 *map(self.expression, step.args), *(f"{k}={self.expression(v)}" for k, v in step.kwargs.items())
             ]  # fmt: skip
-            variables = []
-            several = isinstance(step.result, (list, tuple))
-            for i, output in enumerate(step.outputs):
-                name = self._fresh(f"{step.name}_1" if not several else f"{step.name}_1_{i}")
-                variables.append(name)
-                key = array_key(output)
-                if key is not None:
-                    self.names[key] = name
             call = f"{self._function(step.function)}({', '.join(arguments)})"
             shapes = ", ".join(str(getattr(o, "shape", "")) for o in step.outputs)
-            left = ", ".join(variables) + ("," if several and len(variables) == 1 else "")
-            lines.append((variables, f"{left} = {call}  # {shapes}"))
-        result = self.expression(self.found.result)
-        needed = set(re.findall(r"\w+", result))
-        body = []
-        for variables, line in reversed(lines):
-            if needed.intersection(variables):
-                body.append(line)
-                needed.update(re.findall(r"\w+", line.split("  # ")[0]))
-        body = [*reversed(body), f"return {result}"]
+            body.append(f"{self._results(step)} = {call}  # {shapes}")
+        body.append(f"return {self.expression(self.found.result)}")
         whole = "\n".join(f"    {line}" for line in body)
         parameters = [*self.inputs, *(["parameters"] if "parameters[" in whole else [])]
         return f"{self._header(whole)}\n\n\ndef forward({', '.join(parameters)}):\n{whole}\n"
+
+    def _results(self, step: Step) -> str:
+        """The left side of a call: ``relu_1``, or one name for each result, ``_`` for those that nobody uses."""
+        several = isinstance(step.result, (list, tuple))
+        used = [array_key(output) in self.used_arrays for output in step.outputs]
+        name = self._fresh(f"{step.name}_1")
+        names = []
+        for i, (output, wanted) in enumerate(zip(step.outputs, used)):
+            own = name if sum(used) == 1 else self._fresh(f"{name}_{i}")
+            names.append(own if wanted else "_")
+            key = array_key(output)
+            if wanted and key is not None:
+                self.names[key] = own
+        return ", ".join(names) + ("," if several and len(names) == 1 else "")
 
     def _header(self, body: str) -> str:
         lines = []
@@ -131,9 +134,12 @@ class _Writer:
         assert key is not None
         if key in self.names:
             return self.names[key]
-        if key in self.found.known:
-            return f"parameters[{self.found.known[key][1]!r}]"
         array = value.numpy() if isinstance(value, ExTensor) else value
+        kind, name = self.found.known.get(key, ("", ""))
+        if kind and (
+            kind != "buffer" or array.dtype.kind not in "biu" or array.size > _MOST_LITERAL_ELEMENTS
+        ):
+            return f"parameters[{name!r}]"
         if array.size > _MOST_LITERAL_ELEMENTS:
             raise ValueError(
                 f"[source] the network makes a tensor of shape {array.shape} that is neither an input nor a parameter"

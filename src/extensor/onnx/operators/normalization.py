@@ -36,10 +36,13 @@ def batch_normalization(
             for old, new in ((mean, now), (var, spread))
         ]
         return (output, *kept)[:outputs] if outputs > 1 else output
+    share = round(
+        1 - momentum, 7
+    )  # of the batch, as batch_norm calls its momentum; the file has 7 digits of the other share
     if training:
-        found = et.batch_norm(x, scale, bias, mean, var, True, 1 - momentum, epsilon)
+        found = et.batch_norm(x, scale, bias, mean, var, True, share, epsilon)
         return found.output, found.running_mean, found.running_var
-    return et.batch_norm(x, scale, bias, mean, var, False, 1 - momentum, epsilon).output
+    return et.batch_norm(x, scale, bias, mean, var, False, share, epsilon).output
 
 
 @operator("LayerNormalization")
