@@ -51,7 +51,9 @@ def stand_in(page: Path, number: int) -> None:
             et.nn.Flatten(),
             et.nn.Linear(4 * 6 * 6, 3, rng=1),
         )
-        write_state_dict(Path("net.pt"), et.nn.Sequential(*layers).state_dict())
+        net = et.nn.Sequential(*layers)
+        write_state_dict(Path("net.pt"), net.state_dict())
+        et.onnx.export(net, "theirs.onnx", et.zeros((2, 1, 8, 8)))
 
 
 def run_python(page: Path) -> None:
@@ -77,7 +79,9 @@ def run_python(page: Path) -> None:
             )
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if any(b[0] == "python" for b in blocks(p))], ids=name)
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if any(b[0] == "python" for b in blocks(p)) or p.stem in NEEDED], ids=name
+)
 def test_python_blocks(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_python(page)
@@ -105,7 +109,9 @@ def is_ready(words: list[str]) -> bool:
 
 
 @pytest.mark.parametrize(
-    "page", [ROOT / f"docs/{name}.md" for name in ("start", "adding", "your_data")], ids=name
+    "page",
+    [ROOT / f"docs/{name}.md" for name in ("start", "adding", "your_data", "there_and_back")],
+    ids=name,
 )
 def test_commands_do_what_the_page_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
