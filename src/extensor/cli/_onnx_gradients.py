@@ -80,14 +80,15 @@ def _apart(op: Any, args: Any, kwargs: Any, rng: np.random.Generator) -> float |
         return None
     start = [t.numpy() for t in given]
     sizes = [max(float(np.abs(a).mean()) if a.size else 0.0, 1e-3) for a in start]
-    found: float | None = np.inf
+    apart = np.inf
     for _ in range(ATTEMPTS):
         jittered = [a + JITTER * s * rng.uniform(-1, 1, a.shape) for a, s in zip(start, sizes)]
         found = _compared(op, args, kwargs, jittered, sizes, rng)
         if found is None or found < RIGHT:
             return found
+        apart = found
     # beyond the domain of the function, such as below 0 for a logarithm, the values themselves have to do
-    return found if np.isfinite(found) else _compared(op, args, kwargs, start, sizes, rng)
+    return apart if np.isfinite(apart) else _compared(op, args, kwargs, start, sizes, rng)
 
 
 def _moves(tensor: ExTensor) -> bool:
