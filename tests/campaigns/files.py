@@ -1,4 +1,4 @@
-"""Damaged and hostile files of every kind that is read: each is read, or refused with a ValueError that names it."""
+"""Damaged and hostile files of every kind that is read: each is read, or refused with an error that names it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytorch_files
 from campaign import Campaign
 
 import extensor as et
@@ -55,6 +56,20 @@ def kinds(folder: Path) -> dict[str, tuple[bytes, Callable[[Path], Any]]]:
         json.dumps({"recipe": "mlp", "seed": 0, "classes": ["a", "b"], "model": {"sizes": [2, 2]}})
     )
     made["config.json"] = ((folder / "config.json").read_bytes(), lambda path: read_config(path.parent))
+    rows = [{"a": i, "b": f"x{i % 3}", "c": None} for i in range(20)]
+    (folder / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    keep("t.jsonl", data.read_csv)
+    pytorch_files.write_state_dict(
+        folder / "w.pt", {"w": rng.normal(size=(3, 4)).astype(np.float32), "n": np.arange(3)}
+    )
+    keep("w.pt", convert.load_weights)
+    try:
+        import onnx  # noqa: F401, an extra
+    except ImportError:
+        return made
+    model = et.nn.Sequential(et.nn.Linear(4, 3, rng=0), et.nn.ReLU(), et.nn.LayerNorm(3))
+    et.onnx.export(model, folder / "m.onnx", et.ones((2, 4)))
+    keep("m.onnx", et.onnx.load)
     return made
 
 
@@ -87,12 +102,12 @@ def _problem(read: Callable[[Path], Any], path: Path, memory_below: Any) -> str 
     try:
         with memory_below(LIMIT):
             read(path)
-    except ValueError as error:
-        text = str(error)
+    except (ValueError, NotImplementedError) as error:  # damaged, or with operators that nobody knows
+        text, kind = str(error), type(error).__name__
         if not text.startswith("[") and path.name != "config.json":
-            return f"ValueError without a function: {text[:200]}"
+            return f"{kind} without a function: {text[:200]}"
         if path.name not in text:
-            return f"ValueError without the file: {text[:200]}"
+            return f"{kind} without the file: {text[:200]}"
     except AssertionError as error:
         return str(error)
     except Exception as error:

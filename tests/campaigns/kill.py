@@ -13,7 +13,15 @@ from pathlib import Path
 
 from campaign import Campaign
 
-KINDS = ("kill", "kill", "kill", "kill", "stop", "terminate", "full disk", "closed pipe")
+KINDS = ("kill", "kill", "kill", "kill", "stop", "terminate", "full disk", "closed pipe", "clock")
+
+CLOCK = """
+import random, runpy, sys, time
+real, rng = time.time, random.Random(0)
+time.time = lambda: real() + rng.choice([-1e7, -3600, 0, 3600, 1e7])  # as if somebody set it, again and again
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 
 
 def run(campaign: Campaign) -> None:
@@ -48,11 +56,13 @@ def _disturbed(program: str, folder: Path, kind: str, seconds: float) -> None:
     command = [sys.executable, program, str(folder), "0"]
     if kind == "full disk":  # files end after 20 KB, with an error instead of a signal
         command = ["sh", "-c", 'trap "" XFSZ; ulimit -f 40; exec "$@"', "sh", *command]
+    if kind == "clock":
+        command = [sys.executable, "-c", CLOCK, *command[1:]]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert process.stdout is not None
     if kind == "closed pipe":
         process.stdout.close()
-    time.sleep(seconds)
+    _wait_until_used(process, seconds)
     if kind == "stop":
         process.send_signal(signal.SIGSTOP)
         time.sleep(0.1)
@@ -68,13 +78,23 @@ def _disturbed(program: str, folder: Path, kind: str, seconds: float) -> None:
         process.stdout.close()
 
 
+def _wait_until_used(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Wait until a process has used so much of a processor: on a busy machine as well, it is disturbed in its middle."""
+    ticks = os.sysconf("SC_CLK_TCK")
+    while process.poll() is None:
+        fields = Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        if (int(fields[11]) + int(fields[12])) / ticks >= seconds:
+            return
+        time.sleep(0.005)
+
+
 def _problem(small_run: object, train: object, folder: Path, wanted: dict[str, bytes]) -> str | None:
     program = small_run.__file__  # type: ignore[attr-defined]
     done = subprocess.run(
         [sys.executable, program, str(folder), "0"],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=3600,
         env=os.environ,
     )
     if done.returncode:

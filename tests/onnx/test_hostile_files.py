@@ -181,3 +181,23 @@ def test_damaged_bytes() -> None:
         except (DamagedFileError, NotImplementedError) as error:
             outcomes.add(type(error).__name__ if str(error).startswith("[load]") else str(error))
     assert outcomes == {"loaded", "DamagedFileError", "NotImplementedError"}
+
+
+def test_an_error_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "bad.onnx"
+    unknown = model([helper.make_node("Puzzle", ["x"], ["y"])])
+    for content, kind in ((DAMAGED["missing tensor"], DamagedFileError), (unknown, NotImplementedError)):
+        path.write_bytes(content.SerializeToString())
+        with pytest.raises(kind, match=r"^\[load\] .*bad\.onnx: "):
+            load(path)
+
+
+def test_names_that_are_no_text() -> None:
+    """One byte of a name is changed; protobuf then hands over bytes."""
+    good = model([helper.make_node("Relu", ["x"], ["y"], name="relu_one")]).SerializeToString()
+    for name in (b"relu_one", b"Relu"):
+        bad = good.replace(name, b"\xff" + name[1:])
+        with pytest.raises(
+            DamagedFileError, match=r"\[load\] a (name|op_type) of the model is no text: b'.xff"
+        ):
+            load(bad)

@@ -15,7 +15,7 @@ from ..nn import Module
 from ..tensor import ExTensor
 from .build import build
 from .graph_module import Graph
-from .proto import array_of, as_value, dtype_of, onnx
+from .proto import array_of, as_value, check_texts, dtype_of, onnx
 
 __all__ = ["OnnxModule", "load"]
 
@@ -45,11 +45,21 @@ def load(path_or_bytes: Any) -> OnnxModule:
         ((5, 3), ['0.weight', '0.bias'])
     """
     model, folder = _parsed(path_or_bytes)
-    if not model.HasField("graph"):
-        raise DamagedFileError("[load] the model has no graph")
-    if not model.opset_import:
-        raise DamagedFileError("[load] the model names no operator set; it is damaged or older than ONNX 1.0")
-    return OnnxModule(build(model, folder), {p.key: p.value for p in model.metadata_props}).eval()
+    try:
+        check_texts(model)
+        if not model.HasField("graph"):
+            raise DamagedFileError("[load] the model has no graph")
+        if not model.opset_import:
+            raise DamagedFileError(
+                "[load] the model names no operator set; it is damaged or older than ONNX 1.0"
+            )
+        graph = build(model, folder)
+    except (DamagedFileError, NotImplementedError) as error:
+        if not isinstance(path_or_bytes, (str, os.PathLike)):
+            raise
+        why = str(error).removeprefix("[load] ")
+        raise type(error)(f"[load] {os.fspath(path_or_bytes)}: {why}") from None
+    return OnnxModule(graph, {p.key: p.value for p in model.metadata_props}).eval()
 
 
 def _parsed(source: Any) -> tuple[Any, Path | None]:

@@ -34,6 +34,7 @@ __all__ = [
     "array_of",
     "as_value",
     "check_bytes",
+    "check_texts",
     "dtype_of",
     "element_type",
     "ints_of",
@@ -54,6 +55,19 @@ _BITS = {
     "FLOAT8E4M3FNUZ": 8, "FLOAT8E5M2": 8, "FLOAT8E5M2FNUZ": 8, "UINT4": 4, "INT4": 4, "FLOAT4E2M1": 4, "FLOAT8E8M0": 8,
     "UINT2": 2, "INT2": 2,
 }  # fmt: skip
+
+
+def check_texts(message: Any) -> None:
+    """Refuse a message whose names are no UTF-8: protobuf hands those over as bytes."""
+    for field, value in message.ListFields():
+        many = [value] if isinstance(value, (str, bytes)) or hasattr(value, "ListFields") else value
+        if field.type == field.TYPE_STRING:
+            for text in many:
+                if not isinstance(text, str):
+                    raise DamagedFileError(f"[load] a {field.name} of the model is no text: {text[:40]!r}")
+        elif field.type == field.TYPE_MESSAGE:
+            for inner in many:
+                check_texts(inner)
 
 
 def element_type(number: int) -> str:
