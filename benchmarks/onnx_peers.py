@@ -103,6 +103,7 @@ def main() -> None:
     )
     parser.add_argument("names", nargs="*", help=f"of {', '.join(ARCHITECTURES)}; all without it")
     parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--way", choices=WAYS, help="one of PyTorch's exporters; each in turn without it")
     options = parser.parse_args()
     rng = np.random.default_rng(0)
     x = rng.normal(size=(3, 3, SIZE, SIZE)).astype(np.float32)
@@ -118,9 +119,9 @@ def main() -> None:
         exact = theirs(peer.double(), x.astype(np.float64), weights.astype(np.float64))
         peer.float()
         limits = [apart(found, wanted) for found, wanted in zip(narrow, exact)]
-        for way, dynamo in WAYS.items():
+        for way in [options.way] if options.way else WAYS:
             with tempfile.TemporaryDirectory() as folder:
-                net = et.onnx.load(exported(peer, Path(folder, "net.onnx"), dynamo))
+                net = et.onnx.load(exported(peer, Path(folder, "net.onnx"), WAYS[way]))
                 found = [apart(a, b) for a, b in zip(ours(net, x, weights), exact)]
                 losses = tuned(net, options.steps)
                 again = et.onnx.export(net, Path(folder, "again.onnx"), et.tensor(x))

@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 import extensor as et
 from extensor import nn
 from extensor.onnx import export, load
+from extensor.onnx.runtime import run_in_runtime
 
 FLOAT = TensorProto.FLOAT
 
@@ -180,3 +181,51 @@ def test_names_that_are_no_text_are_refused() -> None:
     with pytest.raises(et.data.DamagedFileError, match=r"no text|no ONNX model"):
         load(data.replace(b"QQQQ", b"\xff\xfe\xfd\xfc"))
     assert onnx.ModelProto.FromString(data).graph.node[0].name == "QQQQ"
+
+
+def test_numbers_computed_from_shapes_go_out_again(tmp_path: Path) -> None:
+    """PyTorch computes 1 / sqrt(features) from the shape of a tensor whose batch is free."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Gather", ["shape", "last"], ["features"]),
+        helper.make_node("Cast", ["features"], ["wide"], to=FLOAT),
+        helper.make_node("Sqrt", ["wide"], ["root"]),
+        helper.make_node("Div", ["x", "root"], ["scaled"]),
+        helper.make_node("Size", ["x"], ["count"]),
+        helper.make_node("Cast", ["count"], ["counted"], to=FLOAT),
+        helper.make_node("Add", ["scaled", "counted"], ["y"]),
+    ]
+    model = model_of(nodes, {})
+    model.graph.initializer.append(numpy_helper.from_array(np.array([-1]), "last"))
+    net = load(model)
+    written = export(net, tmp_path / "again.onnx", et.ones((2, 3)))
+    x = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+    for found in (run_in_runtime(written.path, {"x": x})[0], load(written.path)(et.tensor(x)).numpy()):
+        np.testing.assert_allclose(found, x / np.sqrt(3) + 15, rtol=1e-6)
+    space: dict[str, Any] = {}
+    exec(net.source(et.tensor(x)), space)
+    np.testing.assert_allclose(space["forward"](et.tensor(x)).numpy(), x / np.sqrt(3) + 15, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("operator", "operands", "attributes"),
+    [
+        ("Div", 2, {}), ("Pow", 2, {}), ("Mod", 2, {"fmod": 1}), ("BitwiseAnd", 2, {}), ("BitwiseOr", 2, {}),
+        ("BitwiseXor", 2, {}), ("BitwiseNot", 1, {}), ("NonZero", 1, {}),
+    ],
+)  # fmt: skip
+def test_operators_of_whole_numbers_go_out_again(
+    operator: str, operands: int, attributes: dict[str, int], tmp_path: Path
+) -> None:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node(operator, ["shape", "two"][:operands], ["z"], **attributes),
+        helper.make_node("Cast", ["z"], ["y"], to=FLOAT),
+    ]
+    model = model_of(nodes, {})
+    model.graph.initializer.append(numpy_helper.from_array(np.array([2, 2]), "two"))
+    net = load(model)
+    written = export(net, tmp_path / "again.onnx", et.ones((2, 3)))
+    x = np.ones((7, 3), np.float32)
+    expected = net(et.tensor(x)).numpy()
+    np.testing.assert_array_equal(run_in_runtime(written.path, {"x": x})[0], expected)

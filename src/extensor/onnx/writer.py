@@ -46,16 +46,24 @@ class _Writer:
         body = []
         needed = needed_steps(self.found)
         for step in (step for number, step in enumerate(self.found.steps) if number in needed):
-            arguments = [
-                *map(self.expression, step.args), *(f"{k}={self.expression(v)}" for k, v in step.kwargs.items())
-            ]  # fmt: skip
-            call = f"{self._function(step.function)}({', '.join(arguments)})"
+            call = self._call(step)
             shapes = ", ".join(str(getattr(o, "shape", "")) for o in step.outputs)
             body.append(f"{self._results(step)} = {call}  # {shapes}")
         body.append(f"return {self.expression(self.found.result)}")
         whole = "\n".join(f"    {line}" for line in body)
         parameters = [*self.inputs, *(["parameters"] if "parameters[" in whole else [])]
         return f"{self._header(whole)}\n\n\ndef forward({', '.join(parameters)}):\n{whole}\n"
+
+    def _call(self, step: Step) -> str:
+        if step.name in (
+            "shape_of",
+            "size_of",
+        ):  # lengths of an imported network, which are no function of ours
+            self.imports.setdefault("extensor", set()).add("tensor")
+            return f'tensor({self.expression(step.result.tolist())}, dtype="int64")'
+        arguments = [*map(self.expression, step.args)]
+        arguments += [f"{key}={self.expression(value)}" for key, value in step.kwargs.items()]
+        return f"{self._function(step.function)}({', '.join(arguments)})"
 
     def _results(self, step: Step) -> str:
         """The left side of a call: ``relu_1``, or one name for each result, ``_`` for those that nobody uses."""

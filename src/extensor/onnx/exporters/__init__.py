@@ -1,6 +1,6 @@
 """How each public function is written in ONNX, one file per family."""
 
-from . import elementwise, indexing, layers, matrices, recurrent, reduction, shape  # noqa: F401
+from . import elementwise, imported, indexing, layers, matrices, recurrent, reduction, shape  # noqa: F401
 from .decompositions import DECOMPOSITIONS
 
 __all__ = ["DECOMPOSITIONS"]

@@ -138,12 +138,14 @@ def bit_cast(x: Any, *, to: int) -> Any:
 
 
 @operator("Shape")
+@opaque
 def shape_of(x: Any, *, start: int = 0, end: int | None = None) -> Any:
     """The lengths of the axes, or of some of them."""
     return as_value(np.array(x.shape[slice(start, end)], np.int64))
 
 
 @operator("Size")
+@opaque
 def size_of(x: Any) -> Any:
     """The number of elements."""
     return as_value(np.array(x.size, np.int64))
