@@ -165,6 +165,31 @@ def test_sizes_that_are_only_claimed(name: str) -> None:
         tracemalloc.stop()
 
 
+def test_counts_that_are_only_claimed() -> None:
+    node = helper.make_node("Split", ["x"], ["y", "z"], num_outputs=1 << 60)
+    with pytest.raises(ValueError, match=r"\[Split\] num_outputs is .* the node has 2 outputs"):
+        load(model([node]))(et.ones(2))
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["a"], ["b"])],
+        "body",
+        [helper.make_tensor_value_info("a", FLOAT, None)],
+        [helper.make_tensor_value_info("b", FLOAT, None)],
+    )
+    node = helper.make_node("Scan", ["x"], ["y"], body=body, num_scan_inputs=1 << 60)
+    with pytest.raises(ValueError, match=r"\[Scan\] num_scan_inputs is .* the node has 1 inputs"):
+        load(model([node]))(et.ones(2))
+
+
+def test_what_no_check_expects_names_its_node() -> None:
+    node = helper.make_node("CumSum", ["x", "n"], ["y"], name="sums")
+    net = load(model([node], [onnx.numpy_helper.from_array(np.array(0), "n")]))
+    with pytest.raises(ValueError, match=r"\[onnx\] node 'sums' \(CumSum\) cannot be computed"):
+        net.run([et.tensor(1.0)], check=False)
+    with pytest.raises(ValueError, match=r"Conv|conv") as caught:
+        load(model([helper.make_node("Conv", ["x", "x"], ["y"], name="c")]))(et.ones(2))
+    assert caught.value.__notes__ == ["in node 'c' (Conv)"]
+
+
 def test_damaged_bytes() -> None:
     """Bytes turned over and cut off: a model, or an error of ours, and never anything else."""
     whole = model([ADD], [raw("w", [2], bytes(8))]).SerializeToString()

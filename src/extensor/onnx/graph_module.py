@@ -11,6 +11,8 @@ from .table import Operator
 
 __all__ = ["Call", "Graph", "Node"]
 
+_UNFORESEEN = (ArithmeticError, AssertionError, AttributeError, KeyError)
+
 
 class Node(Module):
     """One node: an operator, the names of what goes in and comes out, and its attributes."""
@@ -46,7 +48,17 @@ class Node(Module):
     def run(self, values: dict[str, Any]) -> None:
         """Compute; the results enter ``values``."""
         inputs = [values[name] if name else None for name in self.inputs]
-        results = self(*inputs, **self.closures(values))
+        try:
+            results = self(*inputs, **self.closures(values))
+        except (
+            _UNFORESEEN
+        ) as error:  # numbers of a file that no check expects, such as an axis of a tensor without axes
+            raise ValueError(
+                f"[onnx] {self.label} cannot be computed ({type(error).__name__}: {error})"
+            ) from error
+        except Exception as error:
+            error.add_note(f"in {self.label}")
+            raise
         if not isinstance(results, (list, tuple)) or (len(self.outputs) == 1 and isinstance(results, list)):
             results = (results,)
         if len(results) < len([name for name in self.outputs if name]):

@@ -59,6 +59,10 @@ def scan(
     scan_output_directions: list[int] | None = None, outputs: int,
 ) -> Any:  # fmt: skip
     """A graph over the slices of tensors, with a state that it hands on."""
+    if not 0 <= num_scan_inputs <= len(inputs):
+        raise ValueError(
+            f"[Scan] num_scan_inputs is {num_scan_inputs}, but the node has {len(inputs)} inputs"
+        )
     first = len(inputs) - num_scan_inputs
     state, sequences = list(inputs[:first]), inputs[first:]
     axes = scan_input_axes or [0] * num_scan_inputs

@@ -81,9 +81,9 @@ def concat(*tensors: Any, axis: int = 1) -> Any:
 @operator("Split", since=13, fixed=("given",))
 def split(x: Any, given: Any = None, *, axis: int = 0, num_outputs: int | None = None, outputs: int) -> Any:
     """Parts along an axis: of the given lengths, or as equal as possible."""
-    return split_first(
-        x, axis=axis, split=None if given is None else ints_of(given), outputs=num_outputs or outputs
-    )
+    if num_outputs not in (None, outputs):
+        raise ValueError(f"[Split] num_outputs is {num_outputs}, but the node has {outputs} outputs")
+    return split_first(x, axis=axis, split=None if given is None else ints_of(given), outputs=outputs)
 
 
 @operator("Split")
