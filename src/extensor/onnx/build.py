@@ -112,12 +112,6 @@ class _Builder:
         given: dict[str, Any],
     ) -> dict[str, Node]:  # fmt: skip
         """The nodes in order, each under a name of its own; ``known`` grows by what they compute."""
-        for proto in protos:
-            words = (proto.name, proto.op_type, proto.domain, *proto.input, *proto.output)
-            if not all(
-                isinstance(word, str) for word in words
-            ):  # protobuf hands out what is no UTF-8 as bytes
-                raise DamagedFileError(f"[load] a node has a name that is no text: {words!r}")
         later = {name for proto in protos for name in proto.output}
         found: dict[str, Node] = {}
         for i, (proto, path) in enumerate(zip(protos, node_names(protos))):
@@ -186,7 +180,7 @@ class _Builder:
 
 
 def _new_name(names: Any, name: str, kind: str) -> None:
-    if not name or not isinstance(name, str) or name in names:
+    if not name or name in names:
         raise DamagedFileError(f"[load] an {kind} has no name or one that stands twice: {name!r}")
 
 

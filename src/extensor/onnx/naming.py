@@ -43,7 +43,7 @@ def node_names(protos: Sequence[Any]) -> list[str]:
 def _scope(proto: Any) -> str | None:
     """The path of the module that a node belongs to; None where the file does not say."""
     for entry in proto.metadata_props:
-        if entry.key == _SCOPES and isinstance(entry.value, str):
+        if entry.key == _SCOPES:
             *modules, _ = re.findall(r"'([^']*)'", entry.value) or [""]
             last = modules[-1] if modules and not modules[-1].startswith("_") else ""
             return ".".join(filter(None, map(_word, last.split("."))))
