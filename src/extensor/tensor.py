@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 import numpy as np
 
 from ._dlpack import bfloat16_capsule, read_dlpack
+from ._html import escaped, fragment
+from ._tensor_view import elements_html, format_elements
 from .devices import DeviceArray, jax, kept_there
 from .dtypes import SUPPORTED, as_dtype, bfloat16, complex64, complex128, float32, float64
 from .errors import GraphError, describe
@@ -239,7 +241,7 @@ class ExTensor(TensorBase):
     # For people
 
     def __repr__(self) -> str:
-        body = _format_elements(self._array, prefix="tensor(")
+        body = format_elements(self._array, prefix="tensor(")
         tail = f"shape={self.shape}, dtype={self.dtype.name}"
         if self.requires_grad:
             tail += ", requires_grad=True"
@@ -250,13 +252,10 @@ class ExTensor(TensorBase):
         return format(self.item(), spec) if spec and self.size == 1 else format(repr(self), spec)
 
     def _repr_html_(self) -> str:
-        facts = f"ExTensor · {self.shape} · {self.dtype.name}"
+        facts = f"{escaped(type(self).__name__)} <b>{self.shape}</b> {self.dtype.name}"
         if self.requires_grad:
             facts += " · requires_grad"
-        return (
-            '<div style="font-family:monospace"><div style="opacity:.65;margin-bottom:.3em">'
-            f"{escaped(facts)}</div>{_html_elements(self._array)}</div>"
-        )
+        return fragment(f'<p class="et-facts">{facts}</p>', elements_html(self._array))
 
     if TYPE_CHECKING:  # attached by extensor.ops.methods and extensor.autograd.methods
 
@@ -512,32 +511,6 @@ def needs_grad(value: Any) -> bool:
 Indices: TypeAlias = ExTensor  # of integers: an argument that never has a gradient
 TensorOrShape: TypeAlias = ExTensor | Shape
 TensorOrDtype: TypeAlias = ExTensor | np.dtype[Any]
-
-
-def escaped(text: str) -> str:
-    """Text as it stands in HTML and SVG (the module html is slow to import)."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
-
-
-def _format_elements(array: np.ndarray, prefix: str = "") -> str:
-    shown = array.astype(np.float32) if array.dtype == bfloat16 else array
-    return np.array2string(
-        shown, precision=4, separator=", ", threshold=200, edgeitems=3, prefix=prefix, suffix=")"
-    )
-
-
-def _html_elements(array: np.ndarray) -> str:
-    """A table for 1-d and 2-d tensors of moderate size, preformatted text for the rest."""
-    if array.ndim not in (1, 2) or not array.size or max(array.shape) > 12:
-        return f"<pre>{escaped(_format_elements(array))}</pre>"
-    numeric = array.astype(np.float32) if array.dtype == bfloat16 else array
-    rows = "".join(
-        "<tr>"
-        + "".join(f'<td style="text-align:right">{format(v, ".4g")}</td>' for v in row.tolist())
-        + "</tr>"
-        for row in np.atleast_2d(numeric)
-    )
-    return f"<table>{rows}</table>"
 
 
 def _has_typed_leaf(data: Any) -> bool:

@@ -233,7 +233,7 @@ def test_summary() -> None:
     assert "blocks.1.conv1" in text
     assert "(2, 3, 4, 4)" in text
     assert f"{summary.parameters} parameters" in text
-    assert "<pre>" in summary._repr_html_()
+    assert "<table" in summary._repr_html_()
 
 
 def test_summary_without_inputs_and_of_several_outputs() -> None:

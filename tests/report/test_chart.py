@@ -24,7 +24,7 @@ def test_thinning_nothing_but_gaps() -> None:
 
 
 def test_scales() -> None:
-    series = [Series("s", [(10.0, 0.5), (20.0, None), (30.0, 1.0)], "training")]
+    series = [Series("s", [(10.0, 0.95), (20.0, None), (30.0, 1.0)], "training")]
     run = Chart("k", "K", series, kind="percent", until=40.0)
     assert (run.x_scale().low, run.x_scale().high, run.y_scale().high) == (0.0, 40.0, 1.0)
     assert Chart("k", "K", series, with_zero=True).y_scale().low == 0.0

@@ -7,8 +7,8 @@ import pytest
 from html_checks import Page
 
 from extensor import data, nn
+from extensor._numerals import duration, shown
 from extensor.report.evaluation import Classification, Example
-from extensor.report.numerals import duration, shown
 from extensor.report.panels import configuration_html, confusion_html, examples_html, summary_html
 
 IMAGES = data.Dataset(np.zeros((9, 1, 4, 4), np.uint8), np.zeros(9, np.int64))

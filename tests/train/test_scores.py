@@ -111,15 +111,6 @@ def test_a_trainer_takes_names() -> None:
     assert {"f1", "val_f1", "val_roc_auc", "accuracy"} <= set(history.records[-1])
 
 
-def test_a_history_in_a_notebook() -> None:
-    history = trainer(metrics=["accuracy"]).fit(loader(), epochs=10)
-    page = history._repr_html_()
-    assert "<th>accuracy</th>" in page
-    assert page.count("<tr>") == 9  # the last eight epochs and the names
-    assert "2 epochs before; 30 steps · finished" in page
-    assert "&lt;b&gt;" in train.History([], 0, "<b>")._repr_html_()
-
-
 def test_early_stopping_restores_the_best(tmp_path: Path) -> None:
     seen: list[dict[str, Any]] = []
 

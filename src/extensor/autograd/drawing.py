@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from .._html import escaped
 from ..errors import GraphError
-from ..tensor import ExTensor, escaped
+from ..tensor import ExTensor
 from .chain import Call, recorded_calls
 
 __all__ = ["GraphDrawing", "draw_graph"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._html import displayer, fragment, html_table
 from ..graph import Node
 from ..tensor import ExTensor
 from .chain import recorded_calls
@@ -19,7 +20,7 @@ __all__ = ["explain"]
 
 def explain(output: ExTensor, grad_output: ExTensor | None = None) -> None:
     """Print how ``output`` was computed, one line per recorded call, the last first: operation, shape, the line of your
-    code, the function that carries the gradient back, and the norm of the gradient that arrives there.
+    code, the function that carries the gradient back, and the norm of the gradient that arrives there. A notebook shows a table.
 
     Args:
         output: a recorded tensor; the graph is kept.
@@ -45,7 +46,8 @@ def explain(output: ExTensor, grad_output: ExTensor | None = None) -> None:
     finally:
         walks.kind = before
     norms.update({id(leaf): _norm(g) for leaf, g in zip(leaves, found) if g is not None})
-    rows: list[tuple[str, ...]] = [("operation", "shape", "line", "backward", "|gradient|")]
+    head = ("operation", "shape", "line", "backward", "|gradient|")
+    rows: list[tuple[str, ...]] = []
     for call in reversed(calls):
         norm = norms.get(id(call.edge))
         node = None if call.is_leaf else call.edge
@@ -58,16 +60,27 @@ def explain(output: ExTensor, grad_output: ExTensor | None = None) -> None:
                 "" if norm is None else f"{norm:.4g}",
             )
         )
-    widths = [max(len(row[i]) for row in rows) for i in range(5)]
-    rows.insert(1, tuple("-" * w for w in widths))
-    for row in rows:
+    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(5)]
+    lines = []
+    for row in (head, tuple("-" * w for w in widths), *rows):
         cells = [text.rjust(w) if i == 4 else text.ljust(w) for i, (text, w) in enumerate(zip(row, widths))]
-        print("  ".join(cells).rstrip())
+        lines.append("  ".join(cells).rstrip())
+    display, text = displayer(), "\n".join(lines)
+    if display is None:
+        print(text)
+    else:
+        page = fragment(html_table(head, rows, left=(0, 1, 2, 3)))
+        display({"text/html": page, "text/plain": text}, raw=True)
 
 
 def _line(node: Node | None) -> str:
     place = node.place if node is not None else None
-    return f"{os.path.basename(place[0])}:{place[1]}" if place else ""
+    if not place:
+        return ""
+    in_notebook = os.path.basename(os.path.dirname(place[0])).startswith(
+        "ipykernel_"
+    )  # its files are named by numbers
+    return f"{'cell' if in_notebook else os.path.basename(place[0])}:{place[1]}"
 
 
 def _norm(grad: Any) -> float:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from ..tensor import escaped
-
-__all__ = ["html_table", "readable_bytes", "readable_time", "text_table"]
+__all__ = ["readable_bytes", "readable_time", "text_table"]
 
 
 def readable_time(nanoseconds: int) -> str:
@@ -33,15 +31,3 @@ def text_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
         for row in [head, tuple("-" * w for w in widths), *rows]
     ]
     return "\n".join(lines)
-
-
-def html_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """The same as a table of HTML."""
-
-    def line(cells: tuple[str, ...], tag: str) -> str:
-        return "<tr>" + "".join(
-            f'<{tag} style="text-align:{"right" if i else "left"}">{escaped(c)}</{tag}>' for i, c in enumerate(cells)
-        ) + "</tr>"  # fmt: skip
-
-    body = "".join(line(row, "td") for row in rows)
-    return f"<table><thead>{line(head, 'th')}</thead><tbody>{body}</tbody></table>"

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._html import escaped, fragment, html_table
 from ..graph import Branch, Node, caller, this_thread
-from ..tensor import ExTensor, escaped
+from ..tensor import ExTensor
 from .engine import Walk, backward_name, walks
-from .figures import html_table, readable_bytes, readable_time, text_table
+from .figures import readable_bytes, readable_time, text_table
 from .scopes import path_of, scopes
 from .trees import leaves
 
@@ -218,8 +219,12 @@ class Profile:
 
     def _repr_html_(self) -> str:
         if not self.events:
-            return "<p>nothing was measured</p>"
-        return "".join(html_table(*table) for table in self._tables()) + f"<p>{escaped(self._totals())}</p>"
+            return fragment('<p class="et-facts">nothing was measured</p>')
+        tables = [
+            html_table(*table, bars=[row.total / (max(r.total for r in rows) or 1) for row in rows])
+            for table, rows in zip(self._tables(), (self.by_op(), self.by_module()))
+        ]
+        return fragment(f'<p class="et-facts">{escaped(self._totals())}</p>', *tables)
 
     def _totals(self) -> str:
         parts = {kind: self.time(kind) for kind in ("forward", "backward", "optimizer")}

@@ -10,6 +10,7 @@ from click.shell_completion import CompletionItem
 from .._printable import printable
 from .._spelling import did_you_mean
 from ..version import __version__
+from ._progress import showing_progress
 
 __all__ = ["main"]
 
@@ -60,7 +61,8 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         try:
-            return super().invoke(ctx)
+            with showing_progress():
+                return super().invoke(ctx)
         except KeyboardInterrupt:  # click would call it a failure
             click.echo("interrupted", err=True)
             ctx.exit(INTERRUPTED)

@@ -46,6 +46,7 @@ def run_processes(arguments: Sequence[str], processes: int, restarts: int, threa
             return LOST
         restarts -= 1
         lost, processes = processes - left, max(left, 1)
+        arguments = [a for a in arguments if a != "--overwrite"]
         arguments += [] if "--resume" in arguments else ["--resume"]
         ways = "process" if processes == 1 else "processes"
         say(

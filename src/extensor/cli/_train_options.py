@@ -35,6 +35,7 @@ class TrainOptions:
     shards: int | None = None
     fold: tuple[int, int] | None = None
     compile: bool | None = None
+    overwrite: bool | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
     def completed_by(self, other: TrainOptions) -> TrainOptions:

@@ -76,7 +76,7 @@ def _check_same_run(folder: Path, before: dict[str, Any], now: dict[str, Any]) -
             raise ValueError(
                 f"{folder} was started with another {_WORDS.get(name, name)}"
                 + (f" ({old}, now {new})" if short else "")
-                + ": --resume goes on with the same options and data; for others, --out names a new folder"
+                + ": --resume goes on with the same options and data; for others, --out names a new folder, or --overwrite replaces the run"
             )
 
 
@@ -113,6 +113,7 @@ def run_training(
         steps=options.steps,
         validation=setup.validation,
         resume=resume,
+        overwrite=options.overwrite is True,
         interrupt="return",
     )
 

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from .. import bench, config
+from .._progress import watched
 from .._spelling import did_you_mean
 from ..version import __version__
 from ._output import say
@@ -95,9 +96,9 @@ def command(
     limits = bench.measure_limits()
     columns = (TextColumn("{task.description:32}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     results = []
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=len(chosen))
-        for case in chosen:
+        for case in chosen if console.is_terminal else watched(chosen, "measuring", "cases"):
             progress.update(task, description=f"{case.name} {case.size}")
             times = bench.compare(case.make(), rounds, pause=pause)
             results.append(

@@ -151,6 +151,7 @@ Ctrl-C ends a run with a checkpoint and the exit code 130; a second one ends it 
     help="With --processes: go on up to K times when a process is lost.",
 )
 @click.option("--resume", is_flag=True, help="Go on from the newest whole checkpoint in the folder.")
+@click.option("--overwrite", is_flag=True, help="Remove the run that is in the folder and begin anew.")
 @click.option("--lr", metavar="RATE", help="The highest learning rate.")
 @click.option("--batch-size", metavar="N", help="Samples per step.")
 @click.option("--hidden", metavar="N,N,...", help="Widths of the hidden layers, for mlp.")
@@ -190,13 +191,15 @@ Ctrl-C ends a run with a checkpoint and the exit code 130; a second one ends it 
 def command(
     recipe: str | None, data: Path | None, target: str | None, ignore: tuple[str, ...], task: str | None, out: Path | None,
     validation: Path | None, test: Path | None, folds: int | None, epochs: int | None, steps: int | None,
-    seed: int | None, threads: int | None, processes: int | None, shards: int | None, restarts: int, resume: bool,
+    seed: int | None, threads: int | None, processes: int | None, shards: int | None, restarts: int, resume: bool, overwrite: bool,
     assignments: tuple[str, ...], config_file: Path | None, compiles: bool | None, show_config: bool, tensorboard: bool, verify: bool,
     **settings: Any,
 ) -> None:  # fmt: skip
     """See the help above."""
     if epochs is not None and steps is not None:
         raise click.UsageError("give --epochs or --steps, not both")
+    if resume and overwrite:
+        raise click.UsageError("--resume goes on with a run, --overwrite removes it; give one of them")
     if processes is not None and launched_ranks() == 1 and JOB not in os.environ:
         if processes > (shards or SHARDS):
             raise click.UsageError(
@@ -217,6 +220,7 @@ def command(
         options = TrainOptions(
             recipe, data, target, ignore or None, task, validation, test, out, epochs, steps, seed, shards,
             settings=given | parse_assignments(assignments), compile=compiles,
+            overwrite=overwrite,
         )  # fmt: skip
         if config_file is not None:
             options = options.completed_by(read_toml(config_file))
@@ -282,9 +286,9 @@ def _train_owned(
             say(json.dumps({"recipe": options.recipe, "out": str(folder), **setup.config}, indent=2))
             return {}
         history = run_training(setup, options, folder, tensorboard, resume, owning, world)
-    except FileExistsError as error:
+    except FileExistsError:
         raise click.ClickException(
-            f"{error} (--resume goes on with it, --out names another folder)"
+            f"{folder} holds a run already: --resume goes on with it, --overwrite removes it, --out names another folder"
         ) from None
     except (ValueError, OSError, FolderInUseError, FloatingPointError) as error:
         raise click.ClickException(str(error)) from None

@@ -18,6 +18,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from .._progress import watched
 from .._spelling import did_you_mean
 from ..testing.tolerances import TOLERANCES
 from ..testing.user_pairs import user_subjects
@@ -128,7 +129,8 @@ def _run(subjects: list[Subject], dtypes: tuple[str, ...], seed: int, order: int
         task = progress.add_task("", total=len(subjects))
         verdicts = []
         results = verify(subjects, dtypes, seed, order)
-        for subject in subjects:
+        told = subjects if console.is_terminal else watched(subjects, "verifying", "functions")
+        for subject in told:
             progress.update(task, description=subject.name)
             verdicts.append(next(results))
             progress.advance(task)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from .._progress import watched
 from ..errors import describe
 from ._cells import parse_number
 from ._columns import Row
@@ -57,7 +58,7 @@ class CsvFile:
         rows = self.all()
         if header:
             next(rows)
-        for line, row in rows:
+        for line, row in watched(rows, f"reading {self.file.name}", "rows"):
             if len(row) != width:
                 raise DamagedFileError(
                     f"[read_csv] {self.file}, line {line}: {len(row)} cells, but the first line has {width}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Mapping
 from time import perf_counter_ns
 from typing import Any, NamedTuple, TypeVar
@@ -20,6 +19,7 @@ from ..tensor import ExTensor, tensor
 from .hooks import Handle, Hooks
 from .parameter import Parameter
 from .summary import Summary, summarise
+from .view import module_html
 
 __all__ = ["Module"]
 
@@ -402,7 +402,7 @@ class Module:
         return f"{type(self).__name__}(\n" + "\n".join(lines) + "\n)"
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(repr(self))}</pre>"
+        return module_html(self)
 
 
 teach(Module, MODULE)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from .._html import escaped, fragment, html_table
 from ..autograd.figures import readable_bytes
 from ..graph import no_grad
 from ..tensor import ExTensor
@@ -43,7 +43,8 @@ class Summary(NamedTuple):
     nbytes: int
     output_nbytes: int | None
 
-    def __str__(self) -> str:
+    def _table(self) -> list[list[str]]:
+        """A line of names, and one for each row."""
         with_shapes = self.output_nbytes is not None
         table = [["layer", "type", *(["output"] if with_shapes else []), "parameters", "memory"]]
         for row in self.rows:
@@ -51,6 +52,10 @@ class Summary(NamedTuple):
             counted = f"{row.parameters:,}" if row.parameters else "-"
             memory = readable_bytes(row.nbytes + row.output_nbytes)
             table.append([row.path or "(model)", row.layer, *shapes, counted, memory])
+        return table
+
+    def __str__(self) -> str:
+        table = self._table()
         widths = [max(len(line[i]) for line in table) for i in range(len(table[0]))]
         left = len(table[0]) - 2
         lines = [
@@ -58,19 +63,26 @@ class Summary(NamedTuple):
             for line in table
         ]  # fmt: skip
         rule = "-" * max(map(len, lines))
+        return "\n".join([lines[0], rule, *lines[1:], rule, self._total()])
+
+    def _total(self) -> str:
         total = f"{self.parameters:,} parameters"
         if self.frozen:
             total += f", {self.frozen:,} more are frozen"
         total += f"; {readable_bytes(self.nbytes)}"
         if self.output_nbytes is not None:
             total += f", outputs of the layers {readable_bytes(self.output_nbytes)}"
-        return "\n".join([lines[0], rule, *lines[1:], rule, total])
+        return total
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
+        head, *rows = self._table()
+        most = max((row.parameters for row in self.rows), default=0) or 1
+        shares = [row.parameters / most for row in self.rows]
+        table = html_table(head, rows, left=range(len(head) - 2), bars=shares)
+        return fragment(table, f'<p class="et-total">{escaped(self._total())}</p>')
 
 
 def _tensors(value: Any) -> list[ExTensor]:

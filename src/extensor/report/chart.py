@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from .scale import Scale, linear_scale, log_scale
+from .._scale import Scale, linear_scale, log_scale, share_scale
 
 __all__ = ["Axis", "Chart", "Heat", "Point", "Series", "thinned"]
 
@@ -76,7 +76,7 @@ class Chart:
         if self.logarithmic:
             return log_scale(ys)
         if self.kind == "percent":
-            return linear_scale(ys, lowest=0.0, highest=1.0)
+            return share_scale(ys)
         if self.with_zero and max(ys) > 0:
             return linear_scale([0.0, *ys], lowest=0.0)
         return linear_scale(ys, lowest=0.0 if min(ys) >= 0 else None)

@@ -7,19 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from .._numerals import is_share
 from .chart import Axis, Chart, Point, Series
 from .run_record import RunRecord, number
 
-__all__ = ["axis_of", "curves", "is_fraction", "metric_names", "points_of", "resumes"]
+__all__ = ["axis_of", "curves", "metric_names", "points_of", "resumes"]
 
 _NOT_METRICS = {
     "kind", "step", "epoch", "loss", "lr", "seconds", "samples_per_second", "grad_norm", "at", "loss_scale", "skipped_steps",
 }  # fmt: skip
-
-
-def is_fraction(name: str) -> bool:
-    """Whether a metric is written in percent."""
-    return "accuracy" in name or "top" in name
 
 
 def axis_of(run: RunRecord) -> Axis:
@@ -106,7 +102,7 @@ def _loss(run: RunRecord) -> Chart | None:
 
 
 def _metric(run: RunRecord, name: str) -> Chart | None:
-    fraction = is_fraction(name)
+    fraction = is_share(name)
     epochs = points_of(run.of_kind("epoch"), name)
     validation = points_of(run.of_kind("epoch", "validation"), f"val_{name}")
     series = [Series("training", epochs, "training"), Series("validation", validation, "validation")]

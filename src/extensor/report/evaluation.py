@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._progress import watched
 from ..data import Dataset
 from ..data.loader import to_judge
 from ..graph import no_grad
@@ -128,7 +129,9 @@ def _outputs(model: Module, samples: Dataset) -> np.ndarray:
     model.eval()
     try:
         with no_grad():
-            return np.concatenate([model(inputs).numpy() for inputs, _ in to_judge(samples)])
+            batches = to_judge(samples)
+            parts = watched(batches, "predicting", "samples", len(samples), batches.batch_size)
+            return np.concatenate([model(inputs).numpy() for inputs, _ in parts])
     finally:
         for module, mode in modes:
             module.training = mode

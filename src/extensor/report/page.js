@@ -21,8 +21,9 @@
     : chart.label === "epoch" ? `step ${shown(x)} · epoch ${shown(x / chart.unit)}`
     : `${chart.label} ${shown(x)}`;
 
-  const place = (value, [low, high], log) =>
-    log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
+  const place = (value, [low, high], log, one) =>
+    one ? Math.log((1 - low) / (1 - Math.min(value, high))) / Math.log((1 - low) / (1 - high))
+    : log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
 
   const say = (event, title, rows) => {
     const heading = document.createElement("p");
@@ -82,7 +83,7 @@
       for (const s of near) {
         add("spot", {
           left: 100 * place(s.point[0], chart.x, false) + "%",
-          bottom: 100 * place(s.point[1], chart.y, chart.log) + "%",
+          bottom: 100 * place(s.point[1], chart.y, chart.log, chart.one) + "%",
           marginBottom: "-4.5px",
           background: s.colour,
         });

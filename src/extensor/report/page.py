@@ -8,12 +8,12 @@ from html import escape
 from importlib import resources
 from statistics import median
 
+from .._numerals import duration, is_share, shown
 from ..version import __version__
 from .chart import Heat
 from .contents import Contents
-from .curves import is_fraction, metric_names, points_of
+from .curves import metric_names, points_of
 from .evaluation import Classification, Regression
-from .numerals import duration, shown
 from .palette import PALETTE
 from .panels import (
     configuration_html,
@@ -116,7 +116,7 @@ def _key_numbers(contents: Contents) -> Iterator[tuple[str, str, str]]:
         points = [(x, y) for x, y in points_of(judged, f"val_{name}") if y is not None]
         if not points:
             continue
-        fraction = is_fraction(name)
+        fraction = is_share(name)
         step, value = (max if fraction else min)(points, key=lambda point: point[1])
         label = f"validation {name.replace('_', ' ')}"
         about = f"best, at step {step:,.0f}" if len(points) > 1 else f"at step {step:,.0f}"

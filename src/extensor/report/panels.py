@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from .._numerals import shown
 from ..autograd.figures import readable_bytes
 from ..nn.summary import Summary
 from .evaluation import Classification, Example, Regression
 from .filters import Filters
 from .images import filter_pixels, sample_pixels
-from .numerals import shown
 from .png import data_address
 
 __all__ = [

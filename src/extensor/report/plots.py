@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from .._numerals import ticks
+from .._scale import Scale
 from .chart import Chart, Heat
 from .contents import Contents
 from .evaluation import Classification
-from .numerals import ticks
 from .palette import HEAT, PALETTE, between
-from .scale import Scale
 
 __all__ = ["chart_files", "matplotlib_is_there"]
 
@@ -83,6 +83,8 @@ def _chart(chart: Chart) -> bytes:
         axes.axvline(step / chart.axis.unit, color=_SOFT, linewidth=0.8, linestyle=(0, (3, 3)), label=text)
     if y.logarithmic:
         axes.set_yscale("log")
+    if y.toward_one:
+        axes.set_yscale("function", functions=(_placed(y), _valued(y)))
     axes.set_xlim(x.low / chart.axis.unit, x.high / chart.axis.unit)
     axes.set_ylim(y.low, y.high)
     axes.set_yticks(y.ticks(), ticks(y.ticks(), chart.kind))
@@ -95,6 +97,15 @@ def _chart(chart: Chart) -> bytes:
     if len(chart.series) > 1:
         axes.legend(frameon=False, fontsize=8.5, labelcolor=_SOFT, ncols=1 if len(chart.series) < 5 else 2)
     return _saved(figure)
+
+
+def _placed(scale: Scale) -> Any:
+    """From shares to places on an axis that is stretched towards 1."""
+    return lambda values: np.log((1 - scale.low) / (1 - np.minimum(values, scale.high)))
+
+
+def _valued(scale: Scale) -> Any:
+    return lambda places: 1 - (1 - scale.low) * np.exp(-places)
 
 
 def _heat(heat: Heat) -> bytes:

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from .._numerals import shown
 from .chart import Axis, Chart, Series
 from .evaluation import Regression
-from .numerals import shown
 
 __all__ = ["prediction_chart"]
 

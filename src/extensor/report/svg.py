@@ -12,11 +12,11 @@ from html import escape
 
 import numpy as np
 
+from .._numerals import plain, shown, ticks
+from .._scale import Scale
 from .chart import Chart, Heat, Point, Series, thinned
-from .numerals import plain, shown, ticks
 from .palette import HEAT, between, blended, css_colour
 from .png import data_address
-from .scale import Scale
 
 __all__ = ["chart_data", "chart_html", "heat_data", "heat_html", "script_json"]
 
@@ -45,6 +45,7 @@ def chart_html(chart: Chart) -> str:
     note = f"<p class=about>{escape(chart.note)}</p>" if chart.note else ""
     labels = "".join(f'<span style="bottom:{100 * p:.2f}%">{t}</span>' for p, t in y_ticks)
     logarithmic = "<span class=scale>log scale</span>" if chart.logarithmic else ""
+    logarithmic += "<span class=scale>stretched towards 100 %</span>" if y.toward_one else ""
     return (
         f'<figure class="card chart" id="{escape(chart.key)}"><figcaption><h3>{escape(chart.title)}{logarithmic}</h3>'
         f"{_legend(chart)}{note}</figcaption>"
@@ -132,7 +133,7 @@ def chart_data(chart: Chart) -> dict[str, object]:
         for s in chart.series
     ]
     return {
-        "x": [x.low, x.high], "y": [y.low, y.high], "log": y.logarithmic, "kind": chart.kind, "label": chart.axis.label,
+        "x": [x.low, x.high], "y": [y.low, y.high], "log": y.logarithmic, "one": y.toward_one, "kind": chart.kind, "label": chart.axis.label,
         "unit": chart.axis.unit, "series": series,
     }  # fmt: skip
 

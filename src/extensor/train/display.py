@@ -7,65 +7,15 @@ import time
 from collections.abc import Callable
 from typing import Any, Literal, TextIO
 
+from .._numerals import duration
 from .._printable import printable
+from .._progress import EVERY, Stage
+from .display_text import Display, metric_texts, pace, step_of, summary, where
+from .notebook import NotebookDisplay, in_notebook
 
 __all__ = ["Display", "display_for"]
 
 Kind = Literal["auto", "live", "plain", "off"]
-
-
-def _duration(seconds: float) -> str:
-    whole = round(seconds)
-    if whole < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    return f"{minutes}:{rest:02d}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
-
-
-def _shown(name: str, value: float) -> str:
-    """A metric as people write it."""
-    if "accuracy" in name or "top" in name:
-        return f"{100 * value:.2f} %"
-    return f"{value:.4g}" if "loss" not in name else f"{value:.4f}"
-
-
-def _metrics(record: dict[str, Any]) -> dict[str, str]:
-    """Label and text of the metrics of a record; when it was and how fast is said elsewhere."""
-    skipped = {"kind", "epoch", "step", "seconds", "samples_per_second", "lr"}
-    numbers = {
-        name: value
-        for name, value in record.items()
-        if name not in skipped and isinstance(value, (int, float)) and not isinstance(value, bool)
-    }
-    return {
-        name.replace("val_", "val ").replace("_", " "): _shown(name, value) for name, value in numbers.items()
-    }
-
-
-def summary(record: dict[str, Any]) -> str:
-    """The metrics of a record in one line."""
-    return "  ".join(f"{label} {text}" for label, text in _metrics(record).items())
-
-
-class Display:
-    """Shows nothing; the base of those that do."""
-
-    def start(self, total_steps: int, step: int, epochs: int | None) -> None:
-        """The run begins at ``step`` of ``total_steps``."""
-
-    def on_step(
-        self, step: int, epoch: int, values: Callable[[], dict[str, Any]], samples_per_second: float
-    ) -> None:
-        """A step was made; ``values()`` are the means of the epoch so far."""
-
-    def on_record(self, record: dict[str, Any]) -> None:
-        """An epoch or a validation ended."""
-
-    def message(self, text: str) -> None:
-        """Something to tell."""
-
-    def stop(self) -> None:
-        """The run is over."""
 
 
 class TolerantDisplay(Display):
@@ -96,6 +46,12 @@ class TolerantDisplay(Display):
     def on_record(self, record: dict[str, Any]) -> None:
         self._try(lambda: self.shown.on_record(record))
 
+    def on_stage(self, stage: Stage) -> None:
+        self._try(lambda: self.shown.on_stage(stage))
+
+    def on_stage_end(self) -> None:
+        self._try(self.shown.on_stage_end)
+
     def message(self, text: str) -> None:
         self._try(lambda: self.shown.message(text))
 
@@ -106,7 +62,7 @@ class TolerantDisplay(Display):
 class PlainDisplay(Display):
     """Lines of text: one per epoch or validation, and one now and then in between."""
 
-    every = 30.0  # seconds between two lines about steps
+    every = EVERY
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -122,32 +78,21 @@ class PlainDisplay(Display):
     ) -> None:
         if time.monotonic() - self._last >= self.every:
             self._last = time.monotonic()
-            self.message(f"{_of(step, self._total)}  {summary(values())}  {samples_per_second:.0f} samples/s")
+            self.message(
+                f"{step_of(step, self._total)}  {summary(values())}  {samples_per_second:.0f} samples/s"
+            )
+
+    def on_stage(self, stage: Stage) -> None:
+        if time.monotonic() - self._last >= self.every:
+            self._last = time.monotonic()
+            self.message(str(stage))
 
     def on_record(self, record: dict[str, Any]) -> None:
         self._last = time.monotonic()
-        self.message(f"{_where(record, self._epochs, self._total)}  {summary(record)}{_pace(record)}")
+        self.message(f"{where(record, self._epochs, self._total)}  {summary(record)}{pace(record)}")
 
     def message(self, text: str) -> None:
         print(printable(text), file=self._stream, flush=True)
-
-
-def _of(step: int, total: int) -> str:
-    """The step, of how many if that is known."""
-    return f"step {step}/{total}" if total else f"step {step}"
-
-
-def _where(record: dict[str, Any], epochs: int | None, total: int) -> str:
-    if record["kind"] == "epoch":
-        return f"epoch {record['epoch']}" + (f"/{epochs}" if epochs else "")
-    return _of(record["step"], total)
-
-
-def _pace(record: dict[str, Any]) -> str:
-    text = f"  lr {record['lr']:.3g}" if "lr" in record else ""
-    if "samples_per_second" in record:
-        text += f"  {record['samples_per_second']:.0f} samples/s"
-    return text + (f"  {_duration(record['seconds'])}" if "seconds" in record else "")
 
 
 class LiveDisplay(Display):
@@ -192,24 +137,31 @@ class LiveDisplay(Display):
         if time.monotonic() - self._last < self.every and (not self._total or step < self._total):
             return
         self._last = time.monotonic()
-        where = (
-            f"epoch {min(epoch + 1, self._epochs)}/{self._epochs}" if self._epochs else _of(step, self._total)
+        place = (
+            f"epoch {min(epoch + 1, self._epochs)}/{self._epochs}"
+            if self._epochs
+            else step_of(step, self._total)
         )
         self._progress.update(
             self._task,
             completed=step,
-            description=where,
+            description=place,
             metrics=summary(values()),
             speed=f"{samples_per_second:.0f} samples/s",
         )
 
+    def on_stage(self, stage: Stage) -> None:
+        if time.monotonic() - self._last >= self.every:
+            self._last = time.monotonic()
+            self._progress.update(self._task, description=str(stage), metrics="", speed="")
+
     def on_record(self, record: dict[str, Any]) -> None:
         from rich.text import Text
 
-        unit, place = _where(record, self._epochs, self._total).split(" ")
-        metrics = _metrics(record)
+        unit, place = where(record, self._epochs, self._total).split(" ")
+        metrics = metric_texts(record)
         if "seconds" in record:
-            metrics["time"] = _duration(record["seconds"])
+            metrics["time"] = duration(record["seconds"])
         first = max(2 * len(str(self._epochs or self._total)) + 1, len(unit))
         widths = {label: max(len(label), 8) + 2 for label in metrics}
         if list(metrics) != self._columns:
@@ -238,7 +190,7 @@ class LiveDisplay(Display):
 
 
 def display_for(kind: Kind, stream: TextIO | None = None) -> Display:
-    """The display a trainer was asked for; ``"auto"`` is live in a terminal and plain elsewhere.
+    """The display a trainer was asked for; ``"auto"`` is live in a terminal and in a notebook, and plain elsewhere.
 
     Example:
         >>> from extensor.train.display import display_for
@@ -246,10 +198,13 @@ def display_for(kind: Kind, stream: TextIO | None = None) -> Display:
         hello
     """
     target = sys.stdout if stream is None else stream
+    noted = stream is None and in_notebook()
     if kind == "auto":
-        kind = "live" if target.isatty() else "plain"
+        kind = "live" if noted or target.isatty() else "plain"
     if kind == "off":
         return Display()
     if kind not in ("live", "plain"):
         raise ValueError(f"[Trainer] display must be 'auto', 'live', 'plain' or 'off', got {kind!r}")
-    return TolerantDisplay(LiveDisplay(target) if kind == "live" else PlainDisplay(target), target)
+    if kind == "plain":
+        return TolerantDisplay(PlainDisplay(target), target)
+    return NotebookDisplay() if noted else TolerantDisplay(LiveDisplay(target), target)

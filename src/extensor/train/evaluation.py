@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._progress import watched
 from ..data import DataLoader, Dataset
 from ..graph import no_grad
 from ..tensor import ExTensor
@@ -44,7 +45,9 @@ def predict(trainer: TrainerBase, batches: Any) -> ExTensor:
     trainer.model.eval()
     try:
         with no_grad(), trainer.mixed_precision.block():
-            found = [outputs_of(trainer.model, _inputs(batch)).numpy() for batch in as_loader(batches)]
+            loader = as_loader(batches)
+            parts = watched(loader, "predicting", total=loader.length)
+            found = [outputs_of(trainer.model, _inputs(batch)).numpy() for batch in parts]
     finally:
         for module, mode in modes:
             module.training = mode
@@ -65,9 +68,9 @@ def _per_batch(trainer: TrainerBase, batches: Iterable[Any]) -> Iterable[dict[st
     rank, size = (0, 1) if trainer.world is None else (trainer.world.rank, trainer.world.size)
     own = MetricTotals(trainer.metrics)
     found: list[Any] = []
-    for number, batch in enumerate(
-        batches.in_turns(rank, size) if isinstance(batches, DataLoader) else batches
-    ):
+    turns = batches.in_turns(rank, size) if isinstance(batches, DataLoader) else batches
+    total = batches.length if isinstance(batches, DataLoader) else None
+    for number, batch in enumerate(watched(turns, "validating", total=total)):
         if number % size == rank:
             inputs, targets = inputs_and_targets(batch)
             outputs, loss = trainer.passes.judge(trainer.model, trainer.loss, inputs, targets)

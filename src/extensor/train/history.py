@@ -6,7 +6,7 @@ import importlib
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..tensor import escaped
+from .notebook import history_html
 
 __all__ = ["History"]
 
@@ -63,22 +63,5 @@ class History:
         return ax
 
     def _repr_html_(self) -> str:
-        """The last epochs as a table, for notebooks."""
-        shown = self.records[-8:]
-        names = [
-            n
-            for n in dict.fromkeys(name for r in shown for name in r)
-            if n not in ("kind", "seconds", "samples_per_second")
-        ]
-        names = [n for n in names if any(isinstance(r.get(n), (int, float)) for r in shown)]
-        head = "".join(f"<th>{escaped(name)}</th>" for name in names)
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{_cell(r.get(name))}</td>" for name in names) + "</tr>" for r in shown
-        )
-        before = f"{len(self.records) - len(shown)} epochs before; " if len(shown) < len(self.records) else ""
-        facts = f"History · {before}{self.steps} steps · {escaped(self.stopped)}"
-        return f'<div><div style="opacity:.65;margin-bottom:.3em">{facts}</div><table><tr>{head}</tr>{rows}</table></div>'
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else "" if value is None else escaped(str(value))
+        """The curves and the last epochs, for notebooks."""
+        return history_html(self.records, f"History · {self.steps:,} steps · {self.stopped}")

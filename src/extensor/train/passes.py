@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._progress import watched
 from ..compile import Compiled
 from ..data import Dataset
 from ..data.loader import to_judge
@@ -36,8 +37,10 @@ class Passes:
 def outputs_on(model: Callable[[Any], Any], samples: Dataset) -> np.ndarray:
     """What a model in evaluation mode says of all samples, in their order."""
     run = Compiled(model, fallback=True, warns=False)
+    batches = to_judge(samples)
+    parts = watched(batches, "predicting", "samples", len(samples), batches.batch_size)
     with no_grad():
-        return np.concatenate([run(inputs).numpy() for inputs, _ in to_judge(samples)])
+        return np.concatenate([run(inputs).numpy() for inputs, _ in parts])
 
 
 def _chosen(function: Callable[..., Any], compiles: bool) -> Callable[..., Any]:

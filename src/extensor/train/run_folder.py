@@ -42,6 +42,21 @@ class RunFolder:
 
     # At the beginning
 
+    def remove_run(self) -> None:
+        """Remove the files of the run that is there, and nothing else that may lie in the folder."""
+        if self.path is None or self._checkpoints is None:
+            return
+        for place in (self._checkpoints.folder, self.path / "events", self.path / "pictures"):
+            check_own("fit", place)
+        single = ("log.jsonl", "best.safetensors", "model.safetensors", "config.json", "report.html")
+        pages = [
+            *(self.path / "events").glob("events.out.tfevents.*"),
+            *(self.path / "pictures").glob("*.png"),
+        ]
+        # the checkpoints first: what is left of a run without them is no run to go on with
+        for file in (*self._checkpoints.files(), *(self.path / name for name in single), *pages):
+            file.unlink(missing_ok=True)
+
     def newest_checkpoint(self, resume: bool) -> tuple[Path, dict[str, Any]] | None:
         """The checkpoint to go on from; None where the run begins.
 
@@ -56,7 +71,8 @@ class RunFolder:
             return None
         if not resume:
             raise FileExistsError(
-                f"[fit] {self.path} holds a run already; pass resume=True to go on with it, or choose another folder"
+                f"[fit] {self.path} holds a run already; pass resume=True to go on with it, overwrite=True to "
+                "replace it, or choose another folder"
             )
         found = self._checkpoints.latest()
         if found is None:

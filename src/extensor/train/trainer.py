@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+from .._progress import listening
 from ..checks import as_int
 from ..distributed import World
 from ..errors import describe
@@ -60,7 +61,7 @@ class Trainer(TrainerBase):
         log_every: log the mean loss of every so many steps.
         layers_every: log gradient norms and update ratios of the layers every so many steps; 0 for never.
         tensorboard: write TensorBoard's event files into the folder as well.
-        display: ``"auto"`` (live in a terminal, plain lines elsewhere), ``"live"``, ``"plain"`` or ``"off"``.
+        display: ``"auto"`` (live in a terminal and in a notebook, plain lines elsewhere), ``"live"``, ``"plain"`` or ``"off"``.
         config: what describes the run, in numbers, text, lists and dicts; it is kept as ``config.json`` and with the
             weights.
         world: the processes that train together, see :class:`extensor.distributed.World`; each makes the same trainer.
@@ -95,6 +96,7 @@ class Trainer(TrainerBase):
         steps: int | None = None,
         validation: Iterable[Any] | None = None,
         resume: bool = False,
+        overwrite: bool = False,
         interrupt: Literal["raise", "return"] = "raise",
     ) -> History:
         """Train for a number of epochs or of optimiser steps.
@@ -112,6 +114,7 @@ class Trainer(TrainerBase):
             validation: batches to validate on, usually another loader.
             interrupt: ``"return"`` to return the history after a Ctrl-C instead.
             resume: go on from the newest whole checkpoint in the folder; from the beginning if there is none yet.
+            overwrite: remove the run that the folder holds and begin a new one, as a notebook's cell that runs again does.
 
         Returns:
             The records of the run and why it ended.
@@ -119,7 +122,7 @@ class Trainer(TrainerBase):
         Raises:
             FloatingPointError: the loss became nan or infinite. The weights are those before that step.
             FolderInUseError: another run is writing to the folder.
-            FileExistsError: the folder holds a run and ``resume`` is False.
+            FileExistsError: the folder holds a run, and neither ``resume`` nor ``overwrite`` is True.
         """
         train = as_loader(train)
         if (epochs is None) == (steps is None):
@@ -132,6 +135,10 @@ class Trainer(TrainerBase):
             raise ValueError(f"[fit] interrupt must be 'raise' or 'return', got {describe(interrupt)}")
         if resume and self.folder is None:
             raise ValueError("[fit] resume needs a folder; pass Trainer(..., folder=...)")
+        if resume and overwrite:
+            raise ValueError(
+                "[fit] resume goes on with the run in the folder, overwrite removes it; choose one"
+            )
         self.progress.stop_reason = None
         world = self.world or World.alone()
         check_alike(world, self, train, validation)
@@ -141,6 +148,8 @@ class Trainer(TrainerBase):
                 stack.enter_context(locked("fit", self.folder))
             folder = RunFolder(self.folder if self.leads else None, self.keep, self.tensorboard, self.config)
             stack.enter_context(contextlib.closing(folder))
+            if overwrite:
+                folder.remove_run()
             newest = folder.newest_checkpoint(resume)
             found = world.broadcast(None if newest is None else (str(newest[0]), newest[1]))
             log_length = None
@@ -164,6 +173,7 @@ class Trainer(TrainerBase):
             loop.write_beginning(resumed=found is not None)
             stack.callback(display.stop)
             display.start(loop.total_steps or 0, self.step - self.progress.began_at[0], epochs)
+            stack.enter_context(listening(display))
             for text in messages:
                 display.message(text)
             interrupts = stack.enter_context(noticing_interrupts())

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ..._html import escaped
 from ...errors import BatchedError, GraphError
 from ...graph import levels, this_thread
 from ...ops.broadcasting import broadcast_to
-from ...tensor import ExTensor, Shape, escaped
+from ...tensor import ExTensor, Shape
 
 __all__ = [
     "Batched",

@@ -5,16 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["duration", "plain", "shown", "ticks"]
+__all__ = ["duration", "is_share", "plain", "shown", "ticks"]
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def is_share(name: str) -> bool:
+    """Whether a metric of this name is written in percent."""
+    return "accuracy" in name or "top" in name
 
 
 def shown(value: float, kind: str = "number") -> str:
     """A value in a sentence or a legend.
 
     Example:
-        >>> from extensor.report.numerals import shown
+        >>> from extensor._numerals import shown
         >>> shown(0.99164, "percent"), shown(0.032712), shown(8075.3), shown(0.00002)
         ('99.16 %', '0.03271', '8,075', '2·10⁻⁵')
     """
@@ -32,7 +37,7 @@ def ticks(values: Sequence[float], kind: str = "number") -> list[str]:
     """The numbers along an axis: short, and written alike; as powers of ten if any needs it.
 
     Example:
-        >>> from extensor.report.numerals import ticks
+        >>> from extensor._numerals import ticks
         >>> ticks([0.8, 1.0], "percent"), ticks([0.0, 0.0005, 0.001]), ticks([1e-5, 0.0003, 0.01]), ticks([500.0, 2500.0])
         (['80 %', '100 %'], ['0', '0.0005', '0.001'], ['10⁻⁵', '3·10⁻⁴', '10⁻²'], ['500', '2,500'])
     """
@@ -61,7 +66,7 @@ def duration(seconds: float) -> str:
     """A time in words.
 
     Example:
-        >>> from extensor.report.numerals import duration
+        >>> from extensor._numerals import duration
         >>> duration(7.24), duration(75), duration(7322)
         ('7.2 s', '1 min 15 s', '2 h 2 min')
     """

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extensor.report.scale import Scale, linear_scale, log_scale
+from extensor._scale import Scale, linear_scale, log_scale, share_scale
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,18 @@ def test_a_logarithmic_scale_holds_its_values(values: list[float]) -> None:
 def test_room_ends_at_the_bounds() -> None:
     assert (linear_scale([0.2, 1.0], 0.0, 1.0).high, linear_scale([0.0, 9.0], 0.0).low) == (1.0, 0.0)
     assert linear_scale([0.2, 1.2], 0.0, 1.0).high == 1.2  # never below a value
+
+
+def test_shares_near_one_can_be_told_apart() -> None:
+    scale = share_scale([0.1, 0.9, 0.97, 0.99])
+    assert scale.place(0.99) - scale.place(0.97) > 0.2
+    assert {0.5, 0.9, 0.95, 0.98, 0.99} <= set(scale.ticks())
+    assert scale.place(scale.low) == 0
+    perfect = share_scale([0.5, 0.9, 1.0])
+    assert perfect.place(1.0) == 1
+    assert perfect.high >= 0.995
+
+
+@pytest.mark.parametrize("values", [[0.97, 0.98, 0.99], [0.1, 0.5], [-0.5, 0.99], [0.2, 3.0]])
+def test_other_shares_have_an_even_axis(values: list[float]) -> None:
+    assert not share_scale(values).toward_one
