@@ -8,20 +8,9 @@ from dataclasses import dataclass
 
 __all__ = ["Scale", "linear_scale", "log_scale", "share_scale"]
 
-_SHARES = (
-    0.0,
-    0.5,
-    0.8,
-    0.9,
-    0.95,
-    0.98,
-    0.99,
-    0.995,
-    0.998,
-    0.999,
-    0.9995,
-    0.9999,
-)  # to write beside a share
+# numbers to write beside an axis of shares; the second where too few of the first lie on it
+_SHARES = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 0.9999)
+_MORE_SHARES = (0.0, 0.3, 0.5, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995)
 
 
 @dataclass(frozen=True)
@@ -52,7 +41,10 @@ class Scale:
     def ticks(self, count: int = 5) -> list[float]:
         """About ``count`` round numbers on the axis."""
         if self.toward_one:
-            return [v for v in _SHARES if self.low <= v <= self.high]
+            coarse, fine = (
+                [v for v in found if self.low <= v <= self.high] for found in (_SHARES, _MORE_SHARES)
+            )
+            return coarse if len(coarse) >= count else fine
         return self._powers(count) if self.logarithmic else self._multiples(count)
 
     def _multiples(self, count: int) -> list[float]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from html_checks import Page
 
 from extensor import data, nn
 from extensor._numerals import duration, shown
-from extensor.report.evaluation import Classification, Example
+from extensor.data.pictures import PictureFiles
+from extensor.report.evaluation import Classification, Example, sample_names
 from extensor.report.panels import configuration_html, confusion_html, examples_html, summary_html
 
 IMAGES = data.Dataset(np.zeros((9, 1, 4, 4), np.uint8), np.zeros(9, np.int64))
@@ -85,8 +88,8 @@ def test_settings_are_written_for_people() -> None:
         "columnsname x mean 1.5",
     ):
         assert part in text, part
-    assert " …" in text
-    assert "499" not in text
+    assert " …" in text  # a long one is folded
+    assert "499" in text  # and whole
     assert "empty" not in text
 
 
@@ -101,3 +104,20 @@ def test_layers_and_their_parameters() -> None:
 def test_numbers_in_words() -> None:
     assert [shown(v) for v in (-1234.5, 0.0, 12.3456, -0.00012)] == ["−1,234", "0", "12.35", "−1.2·10⁻⁴"]
     assert [duration(s) for s in (0.04, 59.9, 60, 3600)] == ["0.0 s", "60 s", "1 min 0 s", "1 h 0 min"]
+
+
+def test_every_class_has_its_measures() -> None:
+    text = page(confusion_html(classification([[9, 1], [2, 13]]))).text
+    assert "a1081.8 %90.0 %85.7 %" in text
+    assert "b1592.9 %86.7 %89.7 %" in text
+
+
+def test_samples_are_called_what_people_can_find(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("x,y\n\n1.5,a\n2.5,\n3.5,b\n")  # an empty line, and a row without a target
+    table = data.read_csv(file, target="y")
+    assert sample_names(table, [0, 1]) == ("line of the file", ["3", "5"])
+    assert sample_names(table.subset(np.array([1])), [0]) == ("line of the file", ["5"])
+    pictures = data.Dataset(PictureFiles([tmp_path / "cats" / "1.jpg"], (4, 4)), None)
+    assert sample_names(pictures, [0]) == ("file", ["cats/1.jpg"])
+    assert sample_names(IMAGES, [1]) == ("test sample", ["1"])

@@ -58,7 +58,11 @@ def test_a_run_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_plain_lines_stay_plain_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     shell = SimpleNamespace(kernel=object())
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell, display=SimpleNamespace(display=None)))  # type: ignore[arg-type]
+    monkeypatch.setitem(
+        sys.modules,
+        "IPython",
+        SimpleNamespace(get_ipython=lambda: shell, display=SimpleNamespace(display=None)),
+    )  # type: ignore[arg-type]
     assert not isinstance(display_for("off"), NotebookDisplay)
     assert isinstance(display_for("plain"), train.display.TolerantDisplay)
 

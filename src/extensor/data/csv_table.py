@@ -170,8 +170,9 @@ def _new_table(
     chosen = _chosen(file, names, goal, columns, ignore)
     decimal = "," if lines.delimiter == ";" else "."  # as spreadsheets write them, where no cell tells
     targets = Targets(None, None, None, ".")
+    cells: list[tuple[int, str]] = []
     if goal is not None:
-        cells = ((line, row[goal]) for line, row in lines.data(header, len(names)))
+        cells = [(line, row[goal]) for line, row in lines.data(header, len(names))]
         targets = read_targets(file, names[goal], cells, classes, decimal)
 
     def rows() -> Iterator[Row]:
@@ -204,6 +205,9 @@ def _new_table(
     }
     table = _table(lines, inputs.astype(dtype, copy=False), targets.values, encoding, filled, unseen)
     table.left_out = 0 if targets.kept is None else len(targets.kept) - count
+    if goal is not None:
+        kept = np.ones(count, bool) if targets.kept is None else np.array(targets.kept, bool)
+        table.places = np.array([line for line, _ in cells], np.int64)[kept]
     return table
 
 
@@ -255,13 +259,15 @@ def _table_like(lines: CsvFile, encoding: dict[str, Any], fill: bool, dtype: np.
     inputs, filled, unseen = encode(file, lines.data(header, len(names)), places, encoding["columns"], fill)
     if not len(inputs):
         raise DamagedFileError(f"[read_csv] {file} has no rows")
-    targets = None
+    targets, cells = None, list[tuple[int, str]]()
     goal = place_of.get(encoding["target"])
     if goal is not None:
         cells = [(line, row[goal]) for line, row in lines.data(header, len(names))]
         if all(cell for _, cell in cells):
             targets = known_targets(file, encoding, cells)
-    return _table(lines, inputs.astype(dtype, copy=False), targets, encoding, filled, unseen)
+    table = _table(lines, inputs.astype(dtype, copy=False), targets, encoding, filled, unseen)
+    table.places = np.array([line for line, _ in cells], np.int64) if cells else None
+    return table
 
 
 def _table(

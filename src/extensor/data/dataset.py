@@ -54,6 +54,7 @@ class Dataset:
         self.targets = None if targets is None else _numbers("targets", targets)
         self.transforms = tuple(transforms)
         self.classes = None if classes is None else tuple(str(name) for name in classes)
+        self.places: np.ndarray | None = None  # where the samples stand in their file, if they came from one
         self.dtype = None if dtype is None else as_dtype("Dataset", dtype)
         if self.dtype is not None and self.dtype not in FLOATING:
             raise TypeError(f"[Dataset] dtype must be floating, got {self.dtype}; integers keep theirs")
@@ -128,10 +129,15 @@ class Dataset:
     def subset(self, indices: np.ndarray) -> Dataset:
         """Some of the samples, in the order of ``indices``; those that are on the disk stay there."""
         if isinstance(self.inputs, LazyArray):
-            inputs: Any = self.inputs.subset(indices)
-            targets = None if self.targets is None else self.targets[indices]
-            return Dataset(inputs, targets, self.transforms, self.classes, self.dtype)
-        return Dataset(*self.gather(indices), self.transforms, self.classes, self.dtype)
+            parts: tuple[Any, Any] = (
+                self.inputs.subset(indices),
+                None if self.targets is None else self.targets[indices],
+            )
+        else:
+            parts = self.gather(indices)
+        found = Dataset(*parts, self.transforms, self.classes, self.dtype)
+        found.places = None if self.places is None else self.places[indices]
+        return found
 
     def __repr__(self) -> str:
         targets = "no targets"

@@ -10,13 +10,23 @@ import numpy as np
 from .._progress import watched
 from ..data import Dataset
 from ..data.loader import to_judge
+from ..data.pictures import PictureFiles
 from ..graph import no_grad
 from ..nn import Module
 from ..ops.softmax import softmax
 from ..tensor import ExTensor
 from ..train.metrics import ConfusionMatrix
 
-__all__ = ["Classification", "Example", "Regression", "evaluate"]
+__all__ = ["Classification", "Example", "Regression", "evaluate", "sample_names"]
+
+
+def sample_names(samples: Dataset | None, indices: Sequence[int]) -> tuple[str, list[str]]:
+    """What samples are called where a person can find them: a heading, and the lines of their file, or files, or numbers."""
+    if samples is not None and samples.places is not None:
+        return "line of the file", [f"{samples.places[i]:,}" for i in indices]
+    if samples is not None and isinstance(samples.inputs, PictureFiles):
+        return "file", ["/".join(samples.inputs.files[i].parts[-2:]) for i in indices]
+    return "test sample", [f"{i:,}" for i in indices]
 
 
 @dataclass(frozen=True)
@@ -74,6 +84,7 @@ class Regression:
     targets: np.ndarray
     predicted: np.ndarray
     per_sample: int = 1
+    samples: Dataset | None = None
 
     def largest_errors(self, most: int = 8) -> list[int]:
         """The places of the numbers that are furthest off."""
@@ -108,6 +119,7 @@ def evaluate(model: Module, samples: Dataset, classes: Sequence[str] | None) -> 
             samples.targets.astype(np.float64).ravel(),
             outputs.astype(np.float64).reshape(samples.targets.shape).ravel(),
             samples.targets[0].size,
+            samples,
         )
     if outputs.ndim != 2 or samples.targets.ndim != 1:
         raise ValueError(
@@ -142,7 +154,8 @@ def _examples(likely: np.ndarray, targets: np.ndarray, most: int) -> tuple[list[
     sure = likely[np.arange(len(best)), best]
     wrong, right = np.flatnonzero(best != targets), np.flatnonzero(best == targets)
     mistakes = wrong[np.argsort(-sure[wrong], kind="stable")][:most]
-    doubts = right[np.argsort(sure[right], kind="stable")][: most - len(mistakes)]
+    room = most - len(mistakes) if most > _MOST_ROWS else min(most - len(mistakes), _MOST_ROWS // 2)
+    doubts = right[np.argsort(sure[right], kind="stable")][:room]
     first, second = (
         [Example(int(i), int(targets[i]), int(best[i]), float(sure[i])) for i in chosen]
         for chosen in (mistakes, doubts)

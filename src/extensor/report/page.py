@@ -10,7 +10,7 @@ from statistics import median
 
 from .._numerals import duration, is_share, shown
 from ..version import __version__
-from .chart import Heat
+from .chart import Chart, Heat
 from .contents import Contents
 from .curves import metric_names, points_of
 from .evaluation import Classification, Regression
@@ -28,22 +28,26 @@ from .panels import (
 from .run_record import RunRecord, number
 from .svg import chart_data, chart_html, heat_data, heat_html, script_json
 
-__all__ = ["page"]
+__all__ = ["document", "key_numbers", "page", "section", "settings_of"]
 
 
 def page(contents: Contents) -> str:
     """The whole report as HTML."""
-    run = contents.run
+    return document(contents.run.name, _header(contents), "".join(_sections(contents)), contents.charts())
+
+
+def document(name: str, header: str, body: str, charts: Sequence[Chart | Heat]) -> str:
+    """An HTML file that holds its style, its script and the numbers of its charts."""
     files = resources.files(__package__)
     style = _palette_css() + files.joinpath("page.css").read_text(encoding="utf-8")
     script = files.joinpath("page.js").read_text(encoding="utf-8")
-    data = {c.key: heat_data(c) if isinstance(c, Heat) else chart_data(c) for c in contents.charts()}
-    title = escape(f"{run.name} · ExTensor")
+    data = {c.key: heat_data(c) if isinstance(c, Heat) else chart_data(c) for c in charts}
+    title = escape(f"{name} · ExTensor")
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<link rel="icon" href="data:,">\n<style>\n{style}</style>\n</head>\n<body>\n'
-        f"{_header(contents)}\n<main>\n{''.join(_sections(contents))}</main>\n{_footer()}\n"
+        f"{header}\n<main>\n{body}</main>\n{_footer()}\n"
         f'<script type="application/json" id="data">{script_json(data)}</script>\n<script>\n{script}</script>\n'
         "</body>\n</html>\n"
     )
@@ -96,7 +100,7 @@ def _day(run: RunRecord) -> str:
 def _figures(contents: Contents) -> str:
     tiles = "".join(
         f"<div><dt>{escape(label)}</dt><dd>{_value(value)}</dd><dd class=small>{escape(about)}</dd></div>"
-        for label, value, about in _key_numbers(contents)
+        for label, value, about in key_numbers(contents)
     )
     return f'<dl class="figures">{tiles}</dl>' if tiles else ""
 
@@ -107,7 +111,7 @@ def _value(text: str) -> str:
     return escape(first) + (f"<small> {escape(rest)}</small>" if rest else "")
 
 
-def _key_numbers(contents: Contents) -> Iterator[tuple[str, str, str]]:
+def key_numbers(contents: Contents) -> Iterator[tuple[str, str, str]]:
     """What the run is judged by: a label, a number, a remark."""
     run = contents.run
     yield from _test_numbers(contents)
@@ -155,34 +159,35 @@ def _test_numbers(contents: Contents) -> Iterator[tuple[str, str, str]]:
 
 def _sections(contents: Contents) -> Iterator[str]:
     if contents.curves:
-        yield _section("Learning", [chart_html(c) for c in contents.curves])
+        yield section("Learning", [chart_html(c) for c in contents.curves])
     if isinstance(contents.evaluation, Classification):
-        yield _section("Mistakes", [confusion_html(contents.evaluation), examples_html(contents.evaluation)])
+        yield section("Mistakes", [confusion_html(contents.evaluation), examples_html(contents.evaluation)])
     if isinstance(contents.evaluation, Regression) and contents.predictions is not None:
-        yield _section("Predictions", [chart_html(contents.predictions), errors_html(contents.evaluation)])
+        yield section("Predictions", [chart_html(contents.predictions), errors_html(contents.evaluation)])
     if contents.text is not None:
         prompt, text = contents.text
-        yield _section("Text", [text_html(text, prompt)])
+        yield section("Text", [text_html(text, prompt)])
     if contents.layers:
         charts = [heat_html(c) if isinstance(c, Heat) else chart_html(c) for c in contents.layers]
-        yield _section("Layers over time", charts)
+        yield section("Layers over time", charts)
     if contents.filters is not None:
-        yield _section("Filters", [filters_html(contents.filters)])
+        yield section("Filters", [filters_html(contents.filters)])
     if contents.summary is not None:
-        yield _section("Model", [summary_html(contents.summary)])
+        yield section("Model", [summary_html(contents.summary)])
     elif contents.weights is not None:
-        yield _section("Model", [weights_html({name: t.shape for name, t in contents.weights.items()})])
-    settings = _settings(contents.run)
+        yield section("Model", [weights_html({name: t.shape for name, t in contents.weights.items()})])
+    settings = settings_of(contents.run)
     if settings:
-        yield _section("Configuration", [configuration_html(settings)])
+        yield section("Configuration", [configuration_html(settings)])
 
 
-def _section(title: str, panels: Sequence[str]) -> str:
+def section(title: str, panels: Sequence[str]) -> str:
+    """Panels under a heading, two in a row."""
     odd = " odd" if len(panels) % 2 else ""
     return f'<section><h2>{escape(title)}</h2><div class="grid{odd}">{"".join(panels)}</div></section>\n'
 
 
-def _settings(run: RunRecord) -> dict[str, object]:
+def settings_of(run: RunRecord) -> dict[str, object]:
     """The configuration, and what the log says of how the run was made."""
     framing = {"kind", "step", "epoch", "at"}
     return {**run.config, **{k: v for k, v in run.beginning().items() if k not in framing}}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["DIVERGING", "HEAT", "PALETTE", "between", "blended", "css_colour", "layer_colours"]
+__all__ = ["DIVERGING", "HEAT", "PALETTE", "RUNS", "between", "blended", "css_colour", "layer_colours"]
 
 # name -> on a light page, on a dark page
 PALETTE = {
@@ -23,6 +23,16 @@ _DEPTH = (
     "#d99a1e",
     "#d65a3a",
 )  # from the first layer to the last
+RUNS = (
+    "#3566c8",
+    "#d9662b",
+    "#2c8a74",
+    "#a347ba",
+    "#b08900",
+    "#c2344d",
+    "#4d7c0f",
+    "#0e7490",
+)  # to be told apart
 HEAT = ("#2d2a63", "#3a5ca8", "#2f93a8", "#5dba8b", "#c9d565", "#fdf3a6")  # from little to much
 DIVERGING = ("#1c4f9c", "#7fa8d9", "#f6f3ee", "#eda36f", "#b4431b")  # from below 0 to above
 

@@ -7,21 +7,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
+import numpy as np
+
 from .._numerals import shown
 from ..autograd.figures import readable_bytes
 from ..nn.summary import Summary
-from .evaluation import Classification, Example, Regression
+from .evaluation import Classification, Example, Regression, sample_names
 from .filters import Filters
 from .images import filter_pixels, sample_pixels
 from .png import data_address
 
 __all__ = [
-    "configuration_html", "confusion_html", "errors_html", "examples_html", "filters_html", "summary_html", "text_html",
+    "card", "configuration_html", "confusion_html", "errors_html", "examples_html", "filters_html", "flat_settings", "summary_html", "text_html",
     "weights_html",
 ]  # fmt: skip
 
 _MOST_CLASSES = 20  # a larger matrix is a list of its confusions
-_MOST_CHARACTERS = 400  # of a setting
+_MOST_CHARACTERS = 200  # of a setting that are shown before one opens it
 
 
 def card(title: str, body: str, key: str, about: str = "", extra: str = "") -> str:
@@ -38,7 +40,7 @@ def confusion_html(found: Classification) -> str:
     about = f"{found.total - found.wrong:,} of {found.total:,} test samples right"
     if len(found.classes) > _MOST_CLASSES:
         return card("Confusions", _confusion_list(found, 20), "confusion", about)
-    body = _matrix(found) + _confusion_list(found, 5)
+    body = _matrix(found) + _confusion_list(found, 5) + _per_class(found)
     return card(
         "Confusion matrix", body, "confusion", f"{about}. Rows: what it is. Columns: what it was taken for."
     )
@@ -70,6 +72,22 @@ def _matrix(found: Classification) -> str:
     )
 
 
+def _per_class(found: Classification) -> str:
+    """How much of each class was found, and how often its name was right."""
+    right, actual, said = np.diag(found.matrix), found.matrix.sum(1), found.matrix.sum(0)
+    rows = "".join(
+        f"<tr><td>{escape(name)}</td><td class=n>{actual[i]:,}</td><td class=n>{_ratio(right[i], said[i])}</td>"
+        f"<td class=n>{_ratio(right[i], actual[i])}</td><td class=n>{_ratio(2 * right[i], said[i] + actual[i])}</td></tr>"
+        for i, name in enumerate(found.classes)
+    )
+    head = "<tr><th>class</th><th class=n>samples</th><th class=n>precision</th><th class=n>recall</th><th class=n>F1</th></tr>"
+    return f'<div class=scroll><table class="data close"><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
+
+
+def _ratio(part: Any, whole: Any) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "–"
+
+
 def _confusion_list(found: Classification, most: int) -> str:
     entries = "".join(
         f"<li><b>{escape(found.classes[i])}</b> taken for <b>{escape(found.classes[j])}</b> "
@@ -97,12 +115,13 @@ def examples_html(found: Classification) -> str:
 
 def _tiles(found: Classification, examples: Sequence[Example]) -> str:
     tiles = []
-    for example, image in zip(examples, sample_pixels(found.inputs(examples))):
+    heading, names = sample_names(found.samples, [e.index for e in examples])
+    for example, image, name in zip(examples, sample_pixels(found.inputs(examples)), names):
         was, taken = escape(found.classes[example.target]), escape(found.classes[example.predicted])
         right = example.target == example.predicted
         verdict = f"<b>{was}</b>" if right else f"<b>{was}</b><s>→</s><b class=bad>{taken}</b>"
         tiles.append(
-            f'<li title="sample {example.index:,}: {was}, taken for {taken}">'
+            f'<li title="{heading} {escape(name)}: {was}, taken for {taken}">'
             f'<img src="{data_address(image)}" alt="a sample of {was}"><span>{verdict}</span>'
             f"<small>{_sureness(example)}</small></li>"
         )
@@ -114,12 +133,13 @@ def _sureness(example: Example) -> str:
 
 
 def _example_table(found: Classification, examples: Sequence[Example]) -> str:
+    heading, names = sample_names(found.samples, [e.index for e in examples])
     rows = "".join(
-        f"<tr><td class=n>{e.index:,}</td><td>{escape(found.classes[e.target])}</td>"
+        f"<tr><td class=n>{escape(name)}</td><td>{escape(found.classes[e.target])}</td>"
         f"<td>{escape(found.classes[e.predicted])}</td><td class=n>{_sureness(e)}</td></tr>"
-        for e in examples
+        for e, name in zip(examples, names)
     )
-    head = "<tr><th class=n>sample</th><th>is</th><th>taken for</th><th class=n>sureness</th></tr>"
+    head = f"<tr><th class=n>{heading}</th><th>is</th><th>taken for</th><th class=n>sureness</th></tr>"
     return f"<div class=scroll><table class=data><thead>{head}</thead><tbody>{rows}</tbody></table></div>"
 
 
@@ -128,12 +148,14 @@ def _example_table(found: Classification, examples: Sequence[Example]) -> str:
 
 def errors_html(found: Regression) -> str:
     """The samples that are furthest off."""
+    worst = found.largest_errors()
+    heading, names = sample_names(found.samples, [i // found.per_sample for i in worst])
     rows = "".join(
-        f"<tr><td class=n>{i // found.per_sample:,}</td><td class=n>{shown(found.targets[i])}</td><td class=n>{shown(found.predicted[i])}</td>"
+        f"<tr><td class=n>{escape(name)}</td><td class=n>{shown(found.targets[i])}</td><td class=n>{shown(found.predicted[i])}</td>"
         f"<td class=n>{shown(found.predicted[i] - found.targets[i])}</td></tr>"
-        for i in found.largest_errors()
+        for i, name in zip(worst, names)
     )
-    head = "<tr><th class=n>sample</th><th class=n>wanted</th><th class=n>predicted</th><th class=n>off by</th></tr>"
+    head = f"<tr><th class=n>{heading}</th><th class=n>wanted</th><th class=n>predicted</th><th class=n>off by</th></tr>"
     table = f"<div class=scroll><table class=data><thead>{head}</thead><tbody>{rows}</tbody></table></div>"
     return card("Largest errors", table, "errors")
 
@@ -219,22 +241,27 @@ def configuration_html(settings: Mapping[str, Any]) -> str:
 
 def _group(name: str, values: Mapping[str, Any]) -> str:
     entries = "".join(
-        f"<div><dt>{escape(label)}</dt><dd>{escape(text)}</dd></div>" for label, text in _flat(values)
+        f"<div><dt>{escape(label)}</dt><dd>{_value(text)}</dd></div>" for label, text in flat_settings(values)
     )
     heading = f"<h4>{escape(_spoken(name))}</h4>" if name else ""
     return f"{heading}<dl class=settings>{entries}</dl>"
 
 
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+def _value(text: str) -> str:
+    """A setting; a long one is folded, but whole."""
+    if len(text) <= _MOST_CHARACTERS:
+        return escape(text)
+    return f"<details><summary>{escape(text[:_MOST_CHARACTERS])} …</summary>{escape(text[_MOST_CHARACTERS:])}</details>"
+
+
+def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Names and values, those of groups after the name of the group."""
     for name, value in settings.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{_spoken(name)} · ")
+            yield from flat_settings(value, f"{prefix}{_spoken(name)} · ")
         else:
             text = _setting(value)
-            yield (
-                f"{prefix}{_spoken(name)}",
-                text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]} …",
-            )
+            yield f"{prefix}{_spoken(name)}", text
 
 
 def _spoken(name: str) -> str:

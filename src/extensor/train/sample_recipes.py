@@ -94,7 +94,9 @@ def _samples_setup(order: Order, settings: Hyperparameters, parts: Parts, model:
         config |= {} if path is None else identify_data(path, name)
     if train.classes is not None:
         config["classes"] = list(train.classes)
+    sizes = {name: len(getattr(parts, name)) for name in ("train", "validation", "test")}
     net = make_model(config)
+    config["samples"] = sizes
     quantities = train.targets is not None and train.targets.dtype.kind == "f"
     return Setup(
         net,

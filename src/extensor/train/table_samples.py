@@ -150,4 +150,6 @@ def _scaled(table: Table, description: Mapping[str, Any]) -> Dataset:
     targets = table.targets
     if targets is not None and description["target"] is not None:
         targets = applied(targets[:, None], description["target"])[:, 0]
-    return Dataset(applied(table.inputs, description["inputs"]), targets, classes=table.classes)
+    scaled = Dataset(applied(table.inputs, description["inputs"]), targets, classes=table.classes)
+    scaled.places = table.places
+    return scaled
