@@ -100,7 +100,7 @@ def theirs(table: Table, model: Any, learn: pandas.DataFrame, test: pandas.DataF
 def _with_dates(frame: pandas.DataFrame, dates: tuple[str, ...]) -> pandas.DataFrame:
     for name in dates:
         when = pandas.to_datetime(frame[name])
-        parts = {f"{name} {part}": getattr(when.dt, part) for part in ("year", "month", "day", "dayofweek")}
+        parts = {f"{name} {part}": getattr(when.dt, part) for part in ("year", "month", "day", "day_of_week")}
         frame = frame.drop(columns=name).assign(**parts)
     words = [name for name in frame if not pandas.api.types.is_numeric_dtype(frame[name])]
     return frame.astype(dict.fromkeys(words, "category"))

@@ -152,3 +152,31 @@ def test_classes_without_names(tmp_path: Path) -> None:
     predicted = call("predict", tmp_path / "run")
     assert predicted.exit_code == 0, predicted.output
     assert "accuracy 100.00% of 40 samples" in predicted.stdout
+
+
+def test_predictions_keep_the_columns(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=60)
+    (tmp_path / "t.csv").write_text(
+        "\n".join(["name,x,kind", *(f"n{i},{v},{'hi' if v > 0 else 'lo'}" for i, v in enumerate(x))])
+    )
+    options = ["--ignore", "name", "--epochs", 2, "--out", tmp_path / "run"]
+    assert call("train", "mlp", "--data", tmp_path / "t.csv", *options).exit_code == 0
+    result = call("predict", tmp_path / "run", "--data", tmp_path / "t.csv", "--out", tmp_path / "p.csv")
+    assert result.exit_code == 0, result.output
+    lines = [line.split(",") for line in (tmp_path / "p.csv").read_text().splitlines()]
+    assert lines[0] == ["name", "x", "kind", "predicted", "p(hi)", "p(lo)"]
+    assert [row[0] for row in lines[1:]] == [f"n{i}" for i in range(60)]
+    assert all(float(row[4]) + float(row[5]) == pytest.approx(1, abs=1e-5) for row in lines[1:])
+
+
+def test_predictions_of_a_table_without_names(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    (tmp_path / "t.csv").write_text("\n".join(f"{a},{b},{a + b}" for a, b in x))
+    options = ["--epochs", 1, "--out", tmp_path / "run"]
+    assert call("train", "mlp", "--data", tmp_path / "t.csv", *options).exit_code == 0
+    result = call("predict", tmp_path / "run", "--data", tmp_path / "t.csv", "--out", tmp_path / "p.csv")
+    assert result.exit_code == 0, result.output
+    lines = (tmp_path / "p.csv").read_text().splitlines()
+    assert lines[0] == "column 0,column 1,column 2,predicted"
+    assert len(lines) == 61

@@ -140,7 +140,7 @@ def closing_line(results: dict[str, float], history: History, folder: Path) -> s
             parts.append(f"{label} {_number(name, value)}")
     said = ", ".join(parts) or ("interrupted" if interrupted else "done")
     further = "; the same command with --resume goes on" if interrupted else ""
-    return f"{said}; {history.steps} steps; kept in {folder}{further}"
+    return f"{said}; {history.steps} steps\nkept in {folder}{further}"
 
 
 def over_folds(results: list[dict[str, float]]) -> str:

@@ -15,6 +15,7 @@ from .._printable import printable
 from ..ops.softmax import softmax
 from ..tensor import asarray
 from ..train.passes import outputs_on
+from ..train.saved import SavedRun, columns_of
 from ..train.saved_run import held_out_samples, new_samples
 from ..train.table_samples import unscaled
 from ..train.whole_files import write_whole
@@ -40,7 +41,8 @@ def command(run: Path, data: Path | None, out: Path | None) -> None:
     """Predict with the best weights of RUN, a folder made by extensor train.
 
     Shows the predictions as CSV (the first ten, or with --out all), and where the samples have targets how good they are.
-    A table is read as the run's was: columns are found by name in any order, the target may be missing.
+    A table is read as the run's was: columns are found by name in any order, the target may be missing; with --out, its columns
+    are kept, and the predicted class has the probability of every class beside it.
 
     \b
     Examples:
@@ -65,6 +67,9 @@ def command(run: Path, data: Path | None, out: Path | None) -> None:
         ):
             raise click.ClickException(f"{run}: its classes are not those of its model or its data")
         rows, closing = _labels(outputs, samples.targets, names)
+    if out is not None and data is not None and "table" in config:  # beside the columns they were made from
+        found = SavedRun(run).judged(outputs, samples, columns_of(data, config["table"])).as_columns()
+        rows = [list(found), *map(list, zip(*found.values()))]
     _show(rows, out)
     if closing is not None:
         click.echo(closing)

@@ -58,7 +58,7 @@ class CsvFile:
         rows = self.all()
         if header:
             next(rows)
-        for line, row in watched(rows, f"reading {self.file.name}", "rows"):
+        for line, row in watched(rows, f"reading {getattr(self.file, 'name', self.file)}", "rows"):
             if len(row) != width:
                 raise DamagedFileError(
                     f"[read_csv] {self.file}, line {line}: {len(row)} cells, but the first line has {width}"

@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import nn
 from ..data import Dataset
+from ..data.csv_file import column_names
 from ..data.frames import is_frame, open_table
 from ..ops.softmax import softmax
 from ..tensor import ExTensor, asarray
@@ -26,7 +27,7 @@ from .saved_run import held_out_samples, load_model, new_samples, prepared, read
 from .table_samples import read_again, unscaled
 from .whole_files import write_whole
 
-__all__ = ["Predictions", "SavedRun", "load_run"]
+__all__ = ["Predictions", "SavedRun", "columns_of", "load_run"]
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,10 @@ class SavedRun:
             >>> run.predict(frame).to_frame()  # doctest: +SKIP
         """
         samples, columns = self._samples(source)
-        outputs = outputs_on(self.model, samples)
+        return self.judged(outputs_on(self.model, samples), samples, columns)
+
+    def judged(self, outputs: np.ndarray, samples: Dataset, columns: dict[str, list[Any]]) -> Predictions:
+        """Outputs of the model in the words and units of the data."""
         if outputs.shape[1] == 1 and self.classes is None:
             table = self.config.get("table")
             targets = None if samples.targets is None else unscaled(samples.targets.astype(np.float64), table)
@@ -184,7 +188,7 @@ class SavedRun:
             source = _Rows(array, [column["name"] for column in table["encoding"]["columns"]])
         if table is not None:
             found = read_again(source, table)[1]
-            return found, _columns_of(source)
+            return found, columns_of(source, table)
         return new_samples(self.config, Path(source))[0], {}
 
     def __repr__(self) -> str:
@@ -214,13 +218,14 @@ class _Column(list[Any]):
         return self
 
 
-def _columns_of(source: Any) -> dict[str, list[Any]]:
-    """The cells of a table by column, as they are."""
+def columns_of(source: Any, table: Any) -> dict[str, list[Any]]:
+    """The cells of a table by column, as they are; ``table`` describes how it is read."""
     if is_frame(source) and type(source).__module__.startswith("pandas"):
         return {str(name): source[name].tolist() for name in source.columns}
-    rows = open_table(source).all()
-    names = next(rows)[1]
-    cells = list(zip(*(row for _, row in rows)))
+    lines = open_table(source)
+    header = lines.has_header([], None) if is_frame(source) else bool(table["encoding"]["header"])
+    names = column_names(lines.first(), header)
+    cells = list(zip(*(row for _, row in lines.data(header, len(names)))))
     return {name: list(column) for name, column in zip(names, cells)}
 
 

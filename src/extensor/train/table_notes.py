@@ -19,7 +19,8 @@ def table_notes(path: Path, table: Table) -> list[str]:
     lines = [f"{path}: {len(table):,} rows, {table.source}"]
     if table.left_out:
         lines.append(f"  {_rows(table.left_out)} left out: the target is empty")
-    width = min(max(len(column["name"]) for column in columns), 24)
+    shown = [*(column["name"] for column in columns[:_SHOWN_COLUMNS]), table.target or ""]
+    width = min(max(map(len, shown)), 40)
     lines += [f"  {column['name']:{width}}  {_kind(column)}" for column in columns[:_SHOWN_COLUMNS]]
     if len(columns) > _SHOWN_COLUMNS:
         kinds = [_kind(column).split(":")[0].split(",")[0] for column in columns[_SHOWN_COLUMNS:]]
