@@ -165,6 +165,13 @@ def test_onnx_shows_compares_and_checks(folder: Path) -> None:
     assert run("onnx", file, "--source").startswith("from extensor import linear\n")
 
 
+@pytest.mark.parametrize("size", ["0", "-3"])
+def test_a_size_that_is_none(size: str, classifier: Path) -> None:
+    found = RUNNER.invoke(main, ["onnx", str(classifier), "--size", size])
+    assert found.exit_code == 2
+    assert "--size" in found.output
+
+
 def test_a_damaged_file(tmp_path: Path) -> None:
     (tmp_path / "x.onnx").write_bytes(b"nothing of the kind")
     found = RUNNER.invoke(main, ["onnx", str(tmp_path / "x.onnx")])
@@ -231,8 +238,11 @@ def test_fine_tuning_and_a_new_file(classifier: Path, tmp_path: Path) -> None:
     )
     before, after = (line for line in text.splitlines() if line.startswith(("before:", "after:")))
     assert "on 24 examples held out" in before
+    assert [line.split(":")[0] for line in text.splitlines() if line.startswith("epoch")] == [
+        f"epoch {i} of 8" for i in range(1, 9)
+    ]
     assert float(after.split("loss ")[1].split(",")[0]) < 0.5 * float(before.split("loss ")[1].split(",")[0])
-    assert float(text.split("tuned.onnx: opset 20, largest difference to ONNX Runtime ")[1]) < 1e-5
+    assert float(text.split("tuned.onnx: operator set 20, largest difference to ONNX Runtime ")[1]) < 1e-5
     logits = run_in_runtime(tmp_path / "tuned.onnx", {"x": x})[0]
     assert (logits.argmax(1) == y).mean() > 0.95
 

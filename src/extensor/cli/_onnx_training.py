@@ -96,15 +96,18 @@ def fine_tune(net: Any, examples: Examples, epochs: int, batch: int, lr: float, 
     optimizer = Adam(net.parameters(), lr=lr)
     net.train()
     try:
-        for _ in range(epochs):
+        for epoch in range(1, epochs + 1):
+            losses = []
             for rows in _batches(rng.permutation(rest), size, whole=True):
                 inputs, targets = examples.rows(rows)
                 optimizer.zero_grad()
                 loss = loss_of(net.run(inputs, check=False)[0], targets)
                 loss.backward()
                 optimizer.step()
-                if not math.isfinite(loss.item()):
-                    raise ValueError(f"the loss became {loss.item()}; try a smaller --lr")
+                losses.append(loss.item())
+                if not math.isfinite(losses[-1]):
+                    raise ValueError(f"the loss became {losses[-1]}; try a smaller --lr")
+            click.echo(f"epoch {epoch} of {epochs}: loss {np.mean(losses):.4g}")
     finally:
         net.eval()
     click.echo(f"after:  {_measured(net, examples, held_out, size, bool(fixed), loss_of)}")

@@ -21,7 +21,14 @@ __all__ = ["command"]
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--size", default=2, show_default=True, help="The length of free axes in the sample run.")
+@click.option(
+    "--size",
+    default=2,
+    show_default=True,
+    metavar="N",
+    type=click.IntRange(1),
+    help="The length of free axes in the sample run.",
+)
 @click.option(
     "--source", is_flag=True, help="Print the network as Python over public functions, and nothing else."
 )
@@ -252,4 +259,4 @@ def _export(net: Any, inputs: list[Any], out: Path) -> None:
     apart = (
         "" if written.difference is None else f", largest difference to ONNX Runtime {written.difference:.2g}"
     )
-    click.echo(f"{out}: opset {written.opset}{apart}")
+    click.echo(f"{out}: operator set {written.opset}{apart}")
