@@ -11,6 +11,8 @@
     python3 dev.py accuracy    every float32 through every elementwise function; --stride 251 for some of them
     python3 dev.py campaign fuzz|files|kill|memory|threads|soak|ranks [--minutes N]
                                search for what breaks, and keep what is found
+    python3 dev.py analyse     GCC, Clang (-Wall -Wextra -Wconversion) and clang-tidy on the native core; `analyse csrc/bindings`
+                               reads some of it
     python3 dev.py docs        the documentation site, in site/; `docs serve` shows it while you write
     python3 dev.py wheel       a source distribution and a wheel, in dist/
 
@@ -225,6 +227,12 @@ def campaign(rest: list[str]) -> int:
     return show([environment.python, ROOT / "tests" / "campaigns" / "run.py", *rest])
 
 
+def analyse(rest: list[str]) -> int:
+    environment = Environment(".venv")
+    path = {"PATH": f"{environment.path / 'bin'}{os.pathsep}{os.environ['PATH']}"}  # of CMake and Ninja
+    return show([environment.python, ROOT / "csrc" / "tools" / "analyse.py", *rest], path)
+
+
 def docs(rest: list[str]) -> int:
     environment = developer("docs")
     mkdocs: list[str | Path] = [environment.python, "-m", "mkdocs"]
@@ -256,7 +264,7 @@ def wheel(rest: list[str]) -> int:
 def main() -> int:
     commands = {
         command.__name__: command
-        for command in (demo, test, pure, sanitize, aarch64, accuracy, campaign, docs, wheel)
+        for command in (demo, test, pure, sanitize, aarch64, accuracy, campaign, analyse, docs, wheel)
     }
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

@@ -5,6 +5,10 @@
 #include <initializer_list>
 #include <string>
 
+#ifdef EXTENSOR_X86
+#include <cpuid.h>
+#endif
+
 namespace extensor {
 namespace {
 
@@ -23,11 +27,18 @@ constexpr Isa built[] = {
 #endif
 };
 
+#ifdef EXTENSOR_X86
+// Clang does not know the name of this one.
+bool has_f16c() {
+  unsigned a, b, c, d;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
+
 bool is_supported(Isa isa) {
 #ifdef EXTENSOR_X86
   __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") &&
-                    __builtin_cpu_supports("bmi2");
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") && has_f16c();
   if (isa == Isa::avx2) return avx2;
   if (isa == Isa::avx512)
     return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

@@ -18,7 +18,7 @@ bool divide(const T* from, T* to, int64_t n, T scale) {
   constexpr T most = std::numeric_limits<T>::max();
   for (int64_t i = 0; i < n; ++i) to[i] = from[i] / scale;
   unsigned char bad = 0;
-  for (int64_t i = 0; i < n; ++i) bad |= !((to[i] < 0 ? -to[i] : to[i]) <= most);
+  for (int64_t i = 0; i < n; ++i) bad = static_cast<unsigned char>(bad | !((to[i] < 0 ? -to[i] : to[i]) <= most));
   return bad == 0;
 }
 

@@ -60,9 +60,10 @@ template <> struct counter_of<double> { using type = uint64_t; };
 // of one goes with a vector of the other.
 template <class T>
 void count_columns(const T* x, int64_t row, int64_t rows, int64_t width, int64_t* counts) {
-  typename counter_of<T>::type found[strip_width] = {};
+  using Counter = typename counter_of<T>::type;
+  Counter found[strip_width] = {};
   for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < width; ++c) found[c] += x[r * row + c] != T(0);
+    for (int64_t c = 0; c < width; ++c) found[c] = Counter(found[c] + (x[r * row + c] != T(0)));
   for (int64_t c = 0; c < width; ++c) counts[c] += int64_t(found[c]);
 }
 

@@ -20,7 +20,7 @@ template <class T> EXTENSOR_INLINE Vec<T> log_edges(Vec<T> x, Vec<T> result) {
 
 // The bits of a positive normal x, those of sqrt(1/2) taken away: their exponent field is k.
 EXTENSOR_INLINE Integers<float> bits_from_root_half(Floats x) { return bits(x) - bits(Floats(0.7071067811865476)); }
-constexpr int32_t exponent_field = ~0u << Format<float>::mantissa_bits;
+constexpr int32_t exponent_field = int32_t(~0u << Format<float>::mantissa_bits);
 
 EXTENSOR_INLINE LogParts<float> split_for_log(Floats normal) {
   const Integers<float> shifted = bits_from_root_half(normal);
