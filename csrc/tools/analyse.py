@@ -82,10 +82,12 @@ def main() -> int:
     chosen = [c for c in configured() if not sys.argv[1:] or any(part in c["file"] for part in sys.argv[1:])]
     jobs = [(command, title, words) for command in chosen for title, words in checks(command)]
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        complaints = [said for said in pool.map(run, jobs) if said]
-    print("\n".join(complaints), end="")
-    print(f"{len(chosen)} compilations, {len(jobs)} readings: {len(complaints)} with something to say")
-    return int(bool(complaints) or not jobs)
+        complaints = 0
+        for said in pool.map(run, jobs):
+            complaints += bool(said)
+            print(said, end="", flush=True)
+    print(f"{len(chosen)} compilations, {len(jobs)} readings: {complaints} with something to say")
+    return int(complaints > 0 or not jobs)
 
 
 if __name__ == "__main__":

@@ -58,10 +58,11 @@ def run(campaign: Campaign) -> None:
         for name, step in steps().items():
             for _ in range(3):
                 expected = step()
+            passed = 0  # allocations of the steps that went well before this one
             for count in range(campaign.most or ALLOCATIONS):
                 if not campaign.has_time():
                     break
-                _fail(campaign, name, step, count)
+                passed = _fail(campaign, name, step, count, passed)
             for _ in range(2):
                 found = step()
             if found != expected and name != "ResNet":  # whose running statistics move
@@ -71,24 +72,30 @@ def run(campaign: Campaign) -> None:
         native.set_num_threads(threads)
 
 
-def _fail(campaign: Campaign, name: str, step: Callable[[], bytes], count: int) -> None:
-    """Steps until allocation number ``count`` of them fails."""
-    left = count
+def _fail(campaign: Campaign, name: str, step: Callable[[], bytes], count: int, passed: int) -> int:
+    """Steps until allocation number ``count`` of all of them fails; returns how many belong to steps that went well.
+
+    A step that failed leaves everything as it was, so the next allocation is tried from the same step on.
+    """
     campaign.did(f"failed allocations of {name}")
     while True:
-        native.fail_allocation_after(left)
+        native.fail_allocation_after(count - passed)
         try:
             step()
         except MemoryError as error:
             native.fail_allocation_after(-1)
             if not str(error):
                 campaign.found(f"{name}: allocation {count} failed without a word", [name, count])
-            return
+            return passed
         except Exception as error:
             native.fail_allocation_after(-1)
             campaign.found(f"{name}: allocation {count}: {type(error).__name__}: {error}", [name, count])
-            return
+            return passed
         left = native.fail_allocation_after(-1)
         if left < 0:
             campaign.found(f"{name}: allocation {count} failed and was not reported", [name, count])
-            return
+            return passed
+        if left == count - passed:
+            campaign.found(f"{name}: a step allocates nothing", [name, count])
+            return passed
+        passed = count - left
