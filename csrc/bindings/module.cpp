@@ -162,4 +162,10 @@ PyModuleDef definition = {
 }  // namespace
 }  // namespace extensor
 
-PyMODINIT_FUNC PyInit__native() { return PyModuleDef_Init(&extensor::definition); }
+PyMODINIT_FUNC PyInit__native() {
+  try {
+    throw 0;  // the first exception of a thread takes memory, and where there is none left it would end the process
+  } catch (int) {
+  }
+  return PyModuleDef_Init(&extensor::definition);
+}

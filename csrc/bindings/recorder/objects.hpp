@@ -71,7 +71,9 @@ struct ThreadState {
   long long mode;         // whatever else the bodies of ops look at, such as autocast
   bool records() const { return !pauses_recording; }
 };
-extern __thread ThreadState state;  // not thread_local, whose every use from another file is a call
+// Not thread_local, whose every use from another file is a call. Its memory comes with the thread: what is taken at the first use
+// ends the process where there is none left.
+extern __thread ThreadState state __attribute__((tls_model("initial-exec")));
 
 extern PyType_Spec tensor_spec, node_spec, op_spec;
 

@@ -8,7 +8,7 @@
 
 namespace extensor::recorder {
 
-__thread ThreadState state;
+__thread ThreadState state __attribute__((tls_model("initial-exec")));
 
 namespace {
 
@@ -74,7 +74,7 @@ struct Entered {
 
 // The blocks this thread is in; the innermost comes last. They own their objects, and a thread that ends inside one leaves it.
 std::vector<Entered>& entered() {
-  thread_local std::vector<Entered> blocks;
+  thread_local std::vector<Entered> blocks __attribute__((tls_model("initial-exec")));
   return blocks;
 }
 
