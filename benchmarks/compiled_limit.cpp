@@ -1,40 +1,51 @@
 // A training step of a small network by hand, as the limit for compiled steps: fixed sizes, no allocation, no checks.
-// Sizes are template arguments so that the compiler unrolls; weights are stored (in, out), so that the inner loop is over outputs.
+// Sizes are template arguments so that the compiler unrolls; weights are stored as panels of some outputs, (out / panel, in, panel),
+// so that the inner loop is over outputs and reads memory in order.
 #include <cmath>
 #include <cstring>
 
 namespace {
 
-using Vector = float __attribute__((vector_size(64), aligned(4), may_alias));
-constexpr int lanes = 16;
+#ifdef __AVX512F__  // 32 registers of 16 floats
+constexpr int lanes = 16, tile_rows = 6, tile_vectors = 4;
+#else  // 16 registers of 8 floats, as AVX2 has them
+constexpr int lanes = 8, tile_rows = 6, tile_vectors = 2;
+#endif
+using Vector = float __attribute__((vector_size(4 * lanes), aligned(4), may_alias));
 
-// out (R, N) = left (R, K), read as left[r * row + k * column], times right (K, N), plus `start` (N) or nothing; tiles in registers.
-template <int R, int K, int N, int row, int column>
-void product(const float* left, const float* right, const float* start, float* out) {
-  constexpr int wide = N / lanes, rows = wide >= 4 ? 6 : 8;
-  for (int r = 0; r < R; r += rows) {
-    const int count = R - r < rows ? R - r : rows;
-    for (int first = 0; first < wide; first += 4) {
-      constexpr int most = wide < 4 ? wide : 4;
-      Vector acc[rows][most];
-      for (int i = 0; i < rows; ++i)
-        for (int v = 0; v < most; ++v) acc[i][v] = start == nullptr ? Vector{} : reinterpret_cast<const Vector*>(start)[first + v];
-      if (count == rows) {
-        for (int k = 0; k < K; ++k) {
-          const Vector* line = reinterpret_cast<const Vector*>(right + k * N) + first;
+// `count` rows of a tile of the product below; all numbers are known to the compiler, so that it stays in registers.
+template <int count, int K, int row, int column, int line, int out_row, int vectors>
+inline void tile(const float* left, const float* right, const float* start, float* out) {
+  Vector acc[count][vectors];
+  for (int i = 0; i < count; ++i)
+    for (int v = 0; v < vectors; ++v) acc[i][v] = start == nullptr ? Vector{} : reinterpret_cast<const Vector*>(start)[v];
+  for (int k = 0; k < K; ++k) {
+    const Vector* from = reinterpret_cast<const Vector*>(right + k * line);
 #pragma GCC unroll 8
-          for (int i = 0; i < rows; ++i)
+    for (int i = 0; i < count; ++i)
 #pragma GCC unroll 4
-            for (int v = 0; v < most; ++v) acc[i][v] += left[(r + i) * row + k * column] * line[v];
-        }
-      } else {
-        for (int k = 0; k < K; ++k)
-          for (int i = 0; i < count; ++i)
-            for (int v = 0; v < most; ++v) acc[i][v] += left[(r + i) * row + k * column] * (reinterpret_cast<const Vector*>(right + k * N) + first)[v];
-      }
-      for (int i = 0; i < count; ++i)
-        for (int v = 0; v < most; ++v) reinterpret_cast<Vector*>(out + (r + i) * N)[first + v] = acc[i][v];
-    }
+      for (int v = 0; v < vectors; ++v) acc[i][v] += left[i * row + k * column] * from[v];
+  }
+  for (int i = 0; i < count; ++i)
+    for (int v = 0; v < vectors; ++v) reinterpret_cast<Vector*>(out + i * out_row)[v] = acc[i][v];
+}
+
+// How wide the panels of a matrix of N columns are.
+template <int N>
+constexpr int panel = N / lanes < tile_vectors ? N : tile_vectors * lanes;
+
+// out (R, N) = left (R, K), read as left[r * row + k * column], times right (K, N), plus `start` (N) or nothing; right and out
+// are rows, or panels of rows.
+template <int R, int K, int N, int row, int column, bool right_in_panels, bool out_in_panels>
+void product(const float* left, const float* right, const float* start, float* out) {
+  constexpr int wide = panel<N>, line = right_in_panels ? wide : N, out_row = out_in_panels ? wide : N;
+  for (int first = 0; first < N; first += wide) {
+    const float* from = right + first * (right_in_panels ? K : 1);
+    const float* bias = start == nullptr ? nullptr : start + first;
+    float* to = out + first * (out_in_panels ? R : 1);
+    int r = 0;
+    for (; r + tile_rows <= R; r += tile_rows) tile<tile_rows, K, row, column, line, out_row, wide / lanes>(left + r * row, from, bias, to + r * out_row);
+    if constexpr (R % tile_rows != 0) tile<R % tile_rows, K, row, column, line, out_row, wide / lanes>(left + r * row, from, bias, to + r * out_row);
   }
 }
 
@@ -43,17 +54,20 @@ struct Layer {
   alignas(64) float w[I * O], b[O], gw[I * O], gb[O], wt[O * I];
   alignas(64) float mw[I * O], mb[O], vw[I * O], vb[O];
 
-  void forward(const float* x, float* y) const { product<B, I, O, I, 1>(x, w, b, y); }
+  void forward(const float* x, float* y) const { product<B, I, O, I, 1, true, false>(x, w, b, y); }
 
   void backward(const float* x, const float* gy, float* gx) {
     std::memset(gb, 0, sizeof gb);
     for (int r = 0; r < B; ++r)
       for (int o = 0; o < O; ++o) gb[o] += gy[r * O + o];
-    product<I, B, O, 1, I>(x, gy, nullptr, gw);
+    product<I, B, O, 1, I, false, true>(x, gy, nullptr, gw);
     if (gx == nullptr) return;
-    for (int i = 0; i < I; ++i)
-      for (int o = 0; o < O; ++o) wt[o * I + i] = w[i * O + o];
-    product<B, O, I, O, 1>(gy, wt, nullptr, gx);
+    constexpr int from = panel<O>, to = panel<I>;
+    for (int first = 0; first < I; first += to)
+      for (int start = 0; start < O; start += from)
+        for (int i = 0; i < to; ++i)
+          for (int o = 0; o < from; ++o) wt[first * O + (start + o) * to + i] = w[start * I + (first + i) * from + o];
+    product<B, O, I, O, 1, true, false>(gy, wt, nullptr, gx);
   }
 
   static void adam(int n, float* p, const float* g, float* m, float* v, float rate, float root) {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "bindings/exceptions.hpp"
+#include "bindings/spare_arrays.hpp"
 #include "core/allocation_failure.hpp"
 #include "core/memory.hpp"
 #include "kernels/copy/copy.hpp"
@@ -122,6 +123,8 @@ PyArrayObject* new_array(DType dtype, int ndim, const npy_intp* shape, const npy
   PyArray_Descr* descriptor = descriptor_of(dtype);
   if (bytes >= pooled_bytes) return new_pooled_array(descriptor, bytes, ndim, shape, strides);
   if (allocation_fails()) return no_memory_for(descriptor, ndim, shape);
+  if (strides == nullptr)
+    if (PyArrayObject* spare = take_spare_array(dtype, ndim, shape)) return spare;
   Py_INCREF(descriptor);  // PyArray_NewFromDescr steals it
   PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descriptor, ndim, shape, nullptr, nullptr, 0, nullptr);
   if (array != nullptr && strides != nullptr) {
@@ -132,6 +135,12 @@ PyArrayObject* new_array(DType dtype, int ndim, const npy_intp* shape, const npy
     PyArray_UpdateFlags(typed, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS);
   }
   return reinterpret_cast<PyArrayObject*>(array);
+}
+
+bool has_own_memory(PyArrayObject* array) {
+  if (PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA)) return true;
+  PyObject* base = PyArray_BASE(array);
+  return base != nullptr && Py_TYPE(base) == buffer_type && Py_REFCNT(base) == 1;
 }
 
 Array view_of(PyArrayObject* array, int ndim, const npy_intp* shape, const npy_intp* strides, char* data, int flags) {

@@ -296,8 +296,10 @@ Ref<> elementwise(const ElementwiseKernel& kernel, PyObject* const* inputs, cons
 }
 
 bool fits_in_place(const ElementwiseKernel& kernel, PyArrayObject* const* arrays) {
+  // The interpreter lock is kept meanwhile, or another thread could come to hold the array: not for longer than this.
+  constexpr double longest_ns = 500e3;
   const DType dtype = dtype_of(arrays[0]);
-  if (!is_float(dtype) || double(PyArray_SIZE(arrays[0])) * kernel.cost_ns > 20e3) return false;
+  if (!is_float(dtype) || double(PyArray_SIZE(arrays[0])) * kernel.cost_ns > longest_ns) return false;
   for (int i = 0; i < kernel.inputs; ++i) {
     PyArrayObject* array = arrays[i];
     if (dtype_of(array) != dtype || !PyArray_IS_C_CONTIGUOUS(array) || !is_readable(array) || !PyArray_SAMESHAPE(array, arrays[0])) return false;

@@ -11,7 +11,7 @@ namespace extensor {
 Ref<> elementwise(const ElementwiseKernel& kernel, PyObject* const* inputs, const double* scalars);
 
 // Whether a kernel may write its outputs over its inputs, but for the second, which is only read: contiguous arrays of one shape
-// and dtype, float32 or float64, and so small that the interpreter lock is kept.
+// and dtype, float32 or float64, and so small that the interpreter lock may be kept.
 bool fits_in_place(const ElementwiseKernel& kernel, PyArrayObject* const* arrays);
 
 // Does that, for arrays that fit.

@@ -1,5 +1,6 @@
 // The steps of the most used optimisers over lists of parameters: one pass over memory for each parameter.
 // Arguments and results are those of the reference kernels of the same names.
+#include <algorithm>
 #include <cmath>
 
 #include "bindings/optim.hpp"
@@ -152,9 +153,13 @@ const ElementwiseKernel& StepInPlace::kernel() const {
 
 bool StepInPlace::fits(PyArrayObject* const* arrays) const { return fits_in_place(kernel(), arrays); }
 
-void StepInPlace::run(PyArrayObject* const* arrays, double step) const {
-  if (rule_ == Rule::adam) elementwise_in_place(kernel(), arrays, AdamScalars(options_, flags_, step).values);
-  else elementwise_in_place(kernel(), arrays, SgdScalars(options_, flags_).values);
+void StepInPlace::run(PyArrayObject* const* arrays, double step) {
+  if (step != numbers_step_) {
+    if (rule_ == Rule::adam) std::copy_n(AdamScalars(options_, flags_, step).values, 10, numbers_);
+    else std::copy_n(SgdScalars(options_, flags_).values, 6, numbers_);
+    numbers_step_ = step;
+  }
+  elementwise_in_place(kernel(), arrays, numbers_);
 }
 
 void bind_optim(PyObject* kernels) {

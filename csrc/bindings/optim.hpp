@@ -22,13 +22,15 @@ class StepInPlace {
   bool fits(PyArrayObject* const* arrays) const;
 
   // For arrays that fit.
-  void run(PyArrayObject* const* arrays, double step) const;
+  void run(PyArrayObject* const* arrays, double step);
 
  private:
   const ElementwiseKernel& kernel() const;
   enum class Rule { none, sgd, velocity, adam } rule_ = Rule::none;
   double options_[5];
   bool flags_[2];
+  double numbers_[10];  // of the formula, for this step: most parameters of a group have made the same number of steps
+  double numbers_step_ = -1;
 };
 
 }  // namespace extensor

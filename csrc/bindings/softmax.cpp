@@ -1,6 +1,8 @@
 // Softmax, its logarithm and the cross-entropy of integer labels as Python functions.
 #include "kernels/softmax/softmax.hpp"
 
+#include <cstring>
+
 #include "bindings/arguments.hpp"
 #include "bindings/half.hpp"
 #include "kernels/loss/cross_entropy.hpp"
@@ -66,8 +68,13 @@ struct Classes {
     classes = PyArray_DIM(logits, ndim - 1);
     rows = product_of(PyArray_DIMS(logits), ndim - 1);
     x = dense(logits);
-    constexpr int copied = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | NPY_ARRAY_ENSURECOPY | NPY_ARRAY_FORCECAST;
-    labels = owned(reinterpret_cast<PyArrayObject*>(PyArray_FROM_OTF(args[1], NPY_INT64, copied)));
+    if (dtype_of(targets) == DType::int64 && PyArray_IS_C_CONTIGUOUS(targets) && is_readable(targets)) {
+      labels = make_array(DType::int64, ndim - 1, PyArray_DIMS(targets));
+      if (rows > 0) std::memcpy(PyArray_DATA(labels), PyArray_DATA(targets), sizeof(int64_t) * size_t(rows));
+    } else {
+      constexpr int copied = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | NPY_ARRAY_ENSURECOPY | NPY_ARRAY_FORCECAST;
+      labels = owned(reinterpret_cast<PyArrayObject*>(PyArray_FROM_OTF(args[1], NPY_INT64, copied)));
+    }
     return leave_out(args[5]);
   }
 

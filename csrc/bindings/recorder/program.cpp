@@ -1,7 +1,9 @@
 // Programs: made from their description, matched with the arguments of a call, run.
 #include "bindings/recorder/program.hpp"
 
+#include <algorithm>
 #include <ctime>
+#include <utility>
 
 #include "bindings/exceptions.hpp"
 
@@ -11,129 +13,7 @@ namespace extensor::recorder {
 namespace {
 
 long long structure_version = 1;  // of all modules: bumped whenever an attribute of one is set
-PyObject* name_replaced = nullptr;
-
-struct Program {
-  PyObject_HEAD
-  PyObject* description;  // owns what the fields below borrow
-  Tree* arguments;
-  Tree* result;
-  std::vector<Input>* inputs;
-  std::vector<GradCondition>* grads;
-  std::vector<Instruction>* steps;
-  std::vector<Effect>* effects;
-  std::vector<Body>* bodies;
-  std::vector<Watched>* watched;
-  PyObject *constants, *is_valid, *save, *restore;
-  int value_count;
-  bool records;
-  long long mode, version, runs, timed_runs;
-};
-
-// --- Reading the description ---
-
-PyObject* item(PyObject* tuple, Py_ssize_t i) {
-  if (!PyTuple_Check(tuple) || i >= PyTuple_GET_SIZE(tuple)) {
-    PyErr_SetString(PyExc_ValueError, "[program] the description is not one");
-    throw PythonError();
-  }
-  return PyTuple_GET_ITEM(tuple, i);
-}
-
-long whole(PyObject* object) {
-  const long value = PyLong_AsLong(object);
-  if (value == -1 && PyErr_Occurred()) throw PythonError();
-  return value;
-}
-
-template <class T, class Read>
-std::vector<T> read_all(PyObject* tuple, const Read& read) {
-  std::vector<T> found;
-  for (Py_ssize_t i = 0; i < PyTuple_Size(tuple); ++i) found.push_back(read(PyTuple_GET_ITEM(tuple, i)));
-  if (PyErr_Occurred()) throw PythonError();
-  return found;
-}
-
-template <class T>
-std::vector<T> read_wholes_of(PyObject* tuple) {
-  return read_all<T>(tuple, [](PyObject* value) { return T(whole(value)); });
-}
-
-Tree read_tree(PyObject* tuple) {
-  Tree tree;
-  tree.kind = Tree::Kind(whole(item(tuple, 0)));
-  tree.what = item(tuple, 1);
-  tree.number = int(whole(item(tuple, 2)));
-  tree.requires_grad = item(tuple, 3) == Py_True;
-  tree.node = item(tuple, 4);
-  tree.children = read_all<Tree>(item(tuple, 5), read_tree);
-  return tree;
-}
-
-Result read_result(PyObject* described) {
-  if (described == Py_None) return {-1, {}};
-  PyObject* dtype = item(described, 0);
-  if (!PyArray_DescrCheck(dtype)) {
-    PyErr_SetString(PyExc_TypeError, "[program] a dtype is not one");
-    throw PythonError();
-  }
-  return {reinterpret_cast<PyArray_Descr*>(dtype)->type_num, read_wholes_of<npy_intp>(item(described, 1))};
-}
-
-void read_description(Program* self, PyObject* d) {
-  self->arguments = new Tree(read_tree(item(d, 0)));
-  self->inputs = new std::vector<Input>(read_all<Input>(item(d, 1), [](PyObject* t) {
-    Result like = read_result(item(t, 3));
-    return Input{Input::Kind(whole(item(t, 0))), item(t, 1), item(t, 2), like.typenum, like.shape, int(whole(item(t, 4)))};
-  }));
-  self->grads = new std::vector<GradCondition>(
-      read_all<GradCondition>(item(d, 2), [](PyObject* t) { return GradCondition{item(t, 0), item(t, 1) == Py_True}; }));
-  self->constants = item(d, 3);
-  self->steps = new std::vector<Instruction>(read_all<Instruction>(item(d, 4), [](PyObject* t) {
-    PyObject* native = item(t, 1);
-    Instruction step{Instruction::Kind(whole(item(t, 0))),
-                     native == Py_None ? nullptr : native_kernel(native),
-                     item(t, 2),
-                     item(t, 3),
-                     read_wholes_of<int>(item(t, 4)),
-                     read_all<Result>(item(t, 5), read_result),
-                     read_wholes_of<int>(item(t, 6)),
-                     item(t, 7) == Py_True};
-    return step;
-  }));
-  self->effects = new std::vector<Effect>(read_all<Effect>(item(d, 5), [](PyObject* t) {
-    return Effect{Effect::Kind(whole(item(t, 0))), item(t, 1), item(t, 2), int(whole(item(t, 3)))};
-  }));
-  self->result = new Tree(read_tree(item(d, 6)));
-  self->bodies = new std::vector<Body>(read_all<Body>(item(d, 7), [](PyObject* op) {
-    const auto* known = reinterpret_cast<Op*>(op);
-    const auto* body = reinterpret_cast<PyFunctionObject*>(known->fn);
-    const bool plain = PyFunction_Check(known->fn);
-    return Body{reinterpret_cast<Op*>(op), known->fn, plain ? body->func_code : nullptr, plain ? body->func_defaults : nullptr};
-  }));
-  self->mode = whole(item(d, 8));
-  self->records = item(d, 9) == Py_True;
-  self->is_valid = item(d, 10);
-  self->save = item(d, 11);
-  self->restore = item(d, 12);
-  self->watched = new std::vector<Watched>(read_all<Watched>(item(d, 13), [](PyObject* t) { return Watched{item(t, 0), item(t, 1), item(t, 2)}; }));
-  int count = int(self->inputs->size()) + int(PyTuple_Size(self->constants));
-  for (const Instruction& step : *self->steps) count += int(step.results.size());
-  self->value_count = count;
-  // Every number must be one of a value that exists by then: what follows trusts them.
-  int known = int(self->inputs->size()) + int(PyTuple_Size(self->constants));
-  const auto check = [](int number, int least, int most) {
-    if (number >= least && number < most) return;
-    PyErr_SetString(PyExc_ValueError, "[program] a value is out of range");
-    throw PythonError();
-  };
-  for (const Instruction& step : *self->steps) {
-    for (int number : step.arguments) check(number, 0, known);
-    known += int(step.results.size());
-    for (int number : step.releases) check(number, 0, known);
-  }
-  for (const Effect& effect : *self->effects) check(effect.value, -1, known);
-}
+PyObject *name_replaced = nullptr, *name_relu = nullptr;
 
 // --- Matching a call ---
 
@@ -239,7 +119,7 @@ class Run {
       if (timed) step.nanoseconds += now() - start;
       if (done) {
         committed_ |= step.commits;
-        for (int number : step.releases) Py_CLEAR(values_[size_t(number)]);
+        for (int number : step.releases) release(size_t(number));
         continue;
       }
       if (PyErr_Occurred()) {
@@ -324,16 +204,50 @@ class Run {
     return make_tensor(Py_NewRef(values_[size_t(number)]), requires_grad, node == Py_None ? nullptr : Py_NewRef(node));
   }
 
+  void release(size_t number) {
+    PyObject* value = std::exchange(values_[number], nullptr);
+    SpareArrays* spare = (*program_->spare_of)[number];
+    if (spare != nullptr && value != nullptr && Py_REFCNT(value) == 1) spare->give(value);
+    else Py_XDECREF(value);
+  }
+
+  // Sets a gradient. The array of the one before is used again if nobody else holds it.
+  bool set_grad(Tensor* leaf, PyObject* array, SpareArrays* spare) {
+    PyObject* made = make_tensor(Py_NewRef(array), false, nullptr);
+    if (made == nullptr) return false;
+    PyObject* before = std::exchange(leaf->grad, made);
+    if (spare != nullptr && Py_TYPE(before) == tensor_type && Py_REFCNT(before) == 1) spare->give(Py_NewRef(reinterpret_cast<Tensor*>(before)->array));
+    Py_DECREF(before);
+    return true;
+  }
+
+  // An optimiser's step; afterwards the new values of its parameters are results of the program.
+  bool update(Instruction& step) {
+    try {
+      step.groups.step(step.expected);
+    } catch (const PythonError&) {
+      return false;
+    }
+    PyObject* moved = PyTuple_GET_ITEM(step.expected, 3);
+    if (kept_ != nullptr) {
+      const Ref arrays = owned(PyTuple_New(PyTuple_GET_SIZE(moved)));
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(moved); ++i)
+        PyTuple_SET_ITEM(arrays.get(), i, Py_NewRef(reinterpret_cast<Tensor*>(PyTuple_GET_ITEM(moved, i))->array));
+      if (PyList_Append(kept_, arrays) < 0) return false;
+    }
+    for (size_t i = 0; i < step.results.size(); ++i)
+      if (!push(reinterpret_cast<Tensor*>(PyTuple_GET_ITEM(moved, Py_ssize_t(i)))->array, step.results[i])) return false;
+    return true;
+  }
+
   // False: with a Python error set, or without where an answer or a shape differs from the recorded one.
-  bool take(const Instruction& step) {
+  bool take(Instruction& step) {
+    if (step.kind == Instruction::update) return update(step);
     const size_t count = step.arguments.size();
     arguments_.resize(count);
     for (size_t i = 0; i < count; ++i) arguments_[i] = values_[size_t(step.arguments[i])];
     if (step.kind == Instruction::set_grad) {
-      PyObject* made = make_tensor(Py_NewRef(arguments_[0]), false, nullptr);
-      if (made == nullptr) return false;
-      Py_SETREF(owner_of(step.reference)->grad, made);
-      return true;
+      return set_grad(owner_of(step.reference), arguments_[0], (*program_->spare_of)[size_t(step.arguments[0])]);
     }
     if (step.kind == Instruction::tuple || step.kind == Instruction::list) {
       const bool is_list = step.kind == Instruction::list;
@@ -346,7 +260,20 @@ class Run {
       values_[next_++] = made;
       return true;
     }
-    PyObject* found = step.native == nullptr ? not_covered() : guarded([&] { return step.native->function(step.native->self, arguments_.data(), Py_ssize_t(count)); });
+    if (step.join == Instruction::activation && (joined_ >> step.join_number & 1)) {
+      values_[next_++] = Py_NewRef(arguments_[0]);
+      return true;
+    }
+    PyObject* found = not_covered();
+    if (step.join == Instruction::product && kept_ == nullptr) {
+      arguments_.push_back(name_relu);
+      found = called(step, found);
+      joined_ |= (unsigned long long)(found != Py_NotImplemented) << step.join_number;
+    }
+    if (found == Py_NotImplemented && step.native != nullptr) {
+      arguments_.resize(count);
+      found = called(step, found);
+    }
     if (found == Py_NotImplemented) {
       Py_DECREF(found);
       found = PyObject_Vectorcall(step.reference, arguments_.data(), count, nullptr);
@@ -363,6 +290,15 @@ class Run {
     for (size_t i = 0; i < wanted; ++i)
       if (!push(PySequence_Fast_GET_ITEM(result.get(), Py_ssize_t(i)), step.results[i])) return false;
     return true;
+  }
+
+  // What the native kernel of a step answers, in place of an answer before.
+  PyObject* called(const Instruction& step, PyObject* before) {
+    Py_DECREF(before);
+    return guarded([&] {
+      const OfferSpareArrays offer(step.spare.data(), step.spare.size());
+      return step.native->function(step.native->self, arguments_.data(), Py_ssize_t(arguments_.size()));
+    });
   }
 
   bool push(PyObject* value, const Result& like) {
@@ -406,6 +342,7 @@ class Run {
   Program* program_;
   PyObject* kept_;  // a list that results of steps are kept in, or nullptr
   std::vector<PyObject*> values_, arguments_, tensors_;
+  unsigned long long joined_ = 0;  // bit i: the activation is in the product of join i
   size_t next_ = 0;
   bool committed_ = false;
 };
@@ -476,6 +413,8 @@ void program_dealloc(PyObject* object) {
   delete self->effects;
   delete self->bodies;
   delete self->watched;
+  delete self->spare;
+  delete self->spare_of;
   Py_CLEAR(self->description);
   type->tp_free(object);
   Py_DECREF(type);
@@ -509,8 +448,9 @@ PyMethodDef functions[] = {{"bump_structure", bump_structure, METH_NOARGS, "An a
 
 bool bind_program(PyObject* module) {
   name_replaced = PyUnicode_InternFromString("_replaced");
+  name_relu = PyUnicode_InternFromString("relu");
   PyObject* type = PyType_FromSpec(&program_spec);
-  if (type == nullptr || name_replaced == nullptr) return false;
+  if (type == nullptr || name_replaced == nullptr || name_relu == nullptr) return false;
   const bool added = PyModule_AddObjectRef(module, "Program", type) == 0;
   Py_DECREF(type);
   return added && PyModule_AddFunctions(module, functions) == 0;

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "bindings/recorder/objects.hpp"
+#include "bindings/recorder/update.hpp"
+#include "bindings/spare_arrays.hpp"
 
 namespace extensor::recorder {
 
@@ -44,14 +46,18 @@ struct Result {
 };
 
 struct Instruction {
-  enum Kind : char { kernel, guard, tuple, list, call, set_grad } kind;
+  enum Kind : char { kernel, guard, tuple, list, call, set_grad, update } kind;
   const NativeKernel* native;  // or nullptr
   PyObject* reference;  // kernel: what computes where that answers NotImplemented; call: what is called; set_grad: the leaf
-  PyObject* expected;   // guard: its answer
+  PyObject* expected;   // guard: its answer; update: an optimiser, two of its methods, and the parameters that it moves
   std::vector<int> arguments;
   std::vector<Result> results;
   std::vector<int> releases;  // values that nobody needs afterwards
   bool commits;               // from here on the world has changed, and the program cannot be given up
+  GroupCalls groups = {};                // of an update
+  std::vector<SpareArrays*> spare = {};  // for each result: arrays like it that nobody holds, or nullptr
+  enum Join : char { none, product, activation } join = none;  // a product that applies the activation; that activation
+  int join_number = 0;  // what the two have in common
   long long nanoseconds = 0;
 };
 
@@ -71,5 +77,27 @@ struct Body {
 struct Watched {
   PyObject *holder, *key, *value;
 };
+
+struct Program {
+  PyObject_HEAD
+  PyObject* description;  // owns what the fields below borrow
+  Tree* arguments;
+  Tree* result;
+  std::vector<Input>* inputs;
+  std::vector<GradCondition>* grads;
+  std::vector<Instruction>* steps;
+  std::vector<Effect>* effects;
+  std::vector<Body>* bodies;
+  std::vector<Watched>* watched;
+  std::vector<std::unique_ptr<SpareArrays>>* spare;
+  std::vector<SpareArrays*>* spare_of;  // by the number of a value
+  PyObject *constants, *is_valid, *save, *restore;
+  int value_count;
+  bool records;
+  long long mode, version, runs, timed_runs;
+};
+
+// Fills a new program from its description, which it owns. PythonError where that is not one.
+void read_description(Program* self, PyObject* description);
 
 }  // namespace extensor::recorder

@@ -1,24 +1,64 @@
 // The step of an optimiser, for the usual case: every parameter that has a gradient has a state of the usual form. What is
 // gathered and put back here in one call, extensor.optim.optimizer does in Python; a test holds the two to the same results.
-#include <vector>
+#include "bindings/recorder/update.hpp"
 
 #include "bindings/exceptions.hpp"
 #include "bindings/optim.hpp"
-#include "bindings/recorder/objects.hpp"
+
+#include <structmember.h>
 
 namespace extensor::recorder {
 namespace {
 
-PyObject *name_params, *name_grads, *name_step, *name_nothing, *name_left, *name_replaced;
+PyObject *name_params, *name_grads, *name_step, *name_nothing, *name_left, *name_replaced, *name_groups, *name_state, *name_rounding;
 
-// An attribute of a parameter; shared None where it has none.
-Ref<> attribute(PyObject* owner, PyObject* name) {
-  PyObject* found = PyObject_GetAttr(owner, name);
-  if (found != nullptr) return owned(found);
-  if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw PythonError();
-  PyErr_Clear();
-  return shared(Py_None);
-}
+// A slot of the class of parameters: where it lies in an object is asked once.
+class Slot {
+ public:
+  explicit Slot(PyObject** name) : name_(name) {}
+
+  // Shared None where the object has no such slot, or nothing in it.
+  Ref<> get(PyObject* owner) {
+    if (PyObject** place = find(owner)) return shared(*place == nullptr ? Py_None : *place);
+    PyObject* found = PyObject_GetAttr(owner, *name_);
+    if (found != nullptr) return owned(found);
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw PythonError();
+    PyErr_Clear();
+    return shared(Py_None);
+  }
+
+  void set(PyObject* owner, PyObject* value) {
+    if (PyObject** place = find(owner)) {
+      Py_XSETREF(*place, Py_NewRef(value));
+    } else if (PyObject_SetAttr(owner, *name_, value) < 0) {
+      throw PythonError();
+    }
+  }
+
+ private:
+  // nullptr where only Python knows how.
+  PyObject** find(PyObject* owner) {
+    if (Py_TYPE(owner) != type_) look_at(owner);
+    return offset_ <= 0 ? nullptr : reinterpret_cast<PyObject**>(reinterpret_cast<char*>(owner) + offset_);
+  }
+
+  // Only of classes of this package, which nobody gives other descriptors.
+  void look_at(PyObject* owner) {
+    type_ = nullptr, offset_ = 0;
+    if (!has_our_class(owner)) return;
+    const Ref<> found = owned(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(owner)), *name_));
+    if (Py_TYPE(found.get()) == &PyMemberDescr_Type) {
+      const PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(found.get())->d_member;
+      if (member->type == T_OBJECT_EX) offset_ = member->offset;
+    }
+    type_ = Py_TYPE(owner);
+  }
+
+  PyObject** name_;
+  PyTypeObject* type_ = nullptr;  // a class of this package lives as long as the process
+  Py_ssize_t offset_ = 0;
+};
+Slot left_slot(&name_left), replaced_slot(&name_replaced);
 
 // One parameter that moves, and what the rule remembers of it. All borrowed.
 struct Moving {
@@ -36,7 +76,7 @@ class Update {
       PyObject* object = PyList_GET_ITEM(params_, i);
       if (!is_tensor(object)) return false;
       auto* param = reinterpret_cast<Tensor*>(object);
-      const Ref<> left = attribute(object, name_left);
+      const Ref<> left = left_slot.get(object);
       if (left != Py_None) return false;
       if (param->grad == Py_None) continue;
       if (!is_tensor(param->grad) || is_on_device(param->array) || is_on_device(reinterpret_cast<Tensor*>(param->grad)->array)) return false;
@@ -51,7 +91,7 @@ class Update {
     return true;
   }
 
-  // Set aside what is small and held by nobody else: it can be stepped where it lies.
+  // Set aside what is held by nobody else, and not very large: it can be stepped where it lies.
   void set_aside(const StepInPlace& rule) {
     if (!rule) return;
     size_t left = 0;
@@ -63,11 +103,15 @@ class Update {
     moving_.resize(left);
   }
 
-  void step_in_place(const StepInPlace& rule) const {
+  void step_in_place(StepInPlace& rule) const {
+    if (own_.empty()) return;
+    const Ref<> sequence = owned(PyLong_FromLongLong(++last_sequence));
+    Ref<> step;
+    long long last = 0;
     for (const Own& own : own_) {
-      const Ref<> step = owned(PyLong_FromLongLong(own.step)), sequence = owned(PyLong_FromLongLong(++last_sequence));
+      if (own.step != last) step = owned(PyLong_FromLongLong(last = own.step));
       if (own.step > 0 && PyDict_SetItem(own.moving.state, name_step, step) < 0) throw PythonError();
-      if (PyObject_SetAttr(reinterpret_cast<PyObject*>(own.moving.param), name_replaced, sequence) < 0) throw PythonError();
+      replaced_slot.set(reinterpret_cast<PyObject*>(own.moving.param), sequence);
       rule.run(own.arrays, double(own.step));
     }
   }
@@ -123,7 +167,7 @@ class Update {
       const auto [param, state] = moving_[i];
       Py_SETREF(param->array, Py_NewRef(made[i].get()));
       const Ref<> sequence = owned(PyLong_FromLongLong(++last_sequence));
-      if (PyObject_SetAttr(reinterpret_cast<PyObject*>(param), name_replaced, sequence) < 0) throw PythonError();
+      replaced_slot.set(reinterpret_cast<PyObject*>(param), sequence);
       for (size_t k = 0; k < fields.size(); ++k)
         if (PyDict_SetItem(state, fields[k], made[(k + 1) * moving_.size() + i]) < 0) throw PythonError();
       if (counts_steps_ && PyDict_SetItem(state, name_step, PyList_GET_ITEM(steps_.get(), Py_ssize_t(i))) < 0) throw PythonError();
@@ -134,7 +178,7 @@ class Update {
   // An array that belongs to this object alone, with memory of its own.
   static PyArrayObject* own_array(PyObject* holder, Py_ssize_t holders) {
     auto* array = reinterpret_cast<PyArrayObject*>(reinterpret_cast<Tensor*>(holder)->array);
-    const bool own = Py_REFCNT(holder) == holders && Py_REFCNT(array) == 1 && PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA);
+    const bool own = Py_REFCNT(holder) == holders && Py_REFCNT(array) == 1 && has_own_memory(array);
     return own ? array : nullptr;
   }
 
@@ -204,34 +248,111 @@ class Update {
   bool counts_steps_ = false;
 };
 
+// Whether an option stays what it is for as long as it is the same object.
+bool is_fixed(PyObject* value) {
+  if (value == Py_None || PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyBool_Check(value) || PyUnicode_CheckExact(value)) return true;
+  if (!PyTuple_CheckExact(value)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i)
+    if (!is_fixed(PyTuple_GET_ITEM(value, i))) return false;
+  return true;
+}
+
+// The field of an object, which it must have.
+PyObject* field(PyObject* fields, PyObject* name) {
+  PyObject* found = PyDict_GetItemWithError(fields, name);
+  if (found == nullptr && !PyErr_Occurred()) PyErr_SetObject(PyExc_AttributeError, name);
+  if (found == nullptr) throw PythonError();
+  return found;
+}
+
 // update_group(params, state, layout, kernel, tail) -> whether the step was made
-PyObject* update_group(PyObject*, PyObject* const* args, Py_ssize_t count) {
+PyObject* call_update_group(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
     if (count != 5 || !PyList_CheckExact(args[0]) || !PyDict_CheckExact(args[1]) || !PyTuple_CheckExact(args[2]) || !PyTuple_CheckExact(args[4])) {
       PyErr_SetString(PyExc_TypeError, "[update_group] takes a list, a dict, a tuple, a kernel and a tuple");
       return nullptr;
     }
-    Update update(args[0], args[1], args[2]);
-    if (!update.gather()) Py_RETURN_FALSE;
-    const StepInPlace rule(args[3], args[4]);
-    update.set_aside(rule);
-    if (!update.nothing_moves()) {
-      if (!update.arrange(args[4])) Py_RETURN_FALSE;
-      const Ref<> results = update.run(args[3]);
-      if (results == Py_NotImplemented) Py_RETURN_FALSE;
-      update.put_back(results);
-    }
-    update.step_in_place(rule);
-    Py_RETURN_TRUE;
+    return PyBool_FromLong(update_group(args[0], args[1], args[2], args[3], args[4]));
   });
 }
 
-PyMethodDef functions[] = {{"update_group", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(update_group)), METH_FASTCALL,
+PyMethodDef functions[] = {{"update_group", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_update_group)), METH_FASTCALL,
                             "update_group($module, params, state, layout, kernel, tail, /)\n--\n\n"
                             "Make the step of an optimiser; False where Python must. See extensor.optim.optimizer."},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+bool update_group(PyObject* params, PyObject* state, PyObject* layout, PyObject* kernel, PyObject* tail) {
+  Update update(params, state, layout);
+  if (!update.gather()) return false;
+  StepInPlace rule(kernel, tail);
+  update.set_aside(rule);
+  if (!update.nothing_moves()) {
+    if (!update.arrange(tail)) return false;
+    const Ref<> results = update.run(kernel);
+    if (results == Py_NotImplemented) return false;
+    update.put_back(results);
+  }
+  update.step_in_place(rule);
+  return true;
+}
+
+bool GroupCalls::Call::holds_for(PyObject* now) const {
+  if (group != now || options.empty() || size_t(PyDict_GET_SIZE(now)) * 2 != options.size()) return false;
+  PyObject *key, *value;
+  Py_ssize_t place = 0;
+  size_t i = 0;
+  while (PyDict_Next(now, &place, &key, &value)) {
+    if (options[i] != key || (key != name_params && options[i + 1] != value)) return false;
+    i += 2;
+  }
+  return true;
+}
+
+void GroupCalls::ask(size_t place, PyObject* group, PyObject* call_of) {
+  Call call;
+  call.told = owned(PyObject_CallOneArg(call_of, group));
+  PyObject* told = call.told.get();
+  const bool is_call = PyTuple_CheckExact(told) && PyTuple_GET_SIZE(told) == 3 && PyTuple_CheckExact(PyTuple_GET_ITEM(told, 0)) && PyTuple_CheckExact(PyTuple_GET_ITEM(told, 2));
+  if (told != Py_None && !is_call) {
+    PyErr_SetString(PyExc_TypeError, "[update_group] an optimiser tells a layout, a kernel and a tuple, or None");
+    throw PythonError();
+  }
+  call.group = shared(group);
+  PyObject *key, *value;
+  Py_ssize_t at = 0;
+  bool fixed = true;
+  while (PyDict_Next(group, &at, &key, &value)) {
+    fixed &= key == name_params || is_fixed(value);
+    call.options.push_back(shared(key));
+    call.options.push_back(shared(value));
+  }
+  if (!fixed) call.options.clear();
+  if (place == calls_.size()) calls_.push_back(std::move(call));
+  else calls_[place] = std::move(call);
+}
+
+void GroupCalls::step(PyObject* parts) {
+  PyObject* optimizer = PyTuple_GET_ITEM(parts, 0);
+  const Ref<> fields = owned(PyObject_GenericGetDict(optimizer, nullptr));
+  const Ref<> groups = shared(field(fields, name_groups)), state = shared(field(fields, name_state));
+  if (!PyList_CheckExact(groups.get()) || !PyDict_CheckExact(state.get())) {
+    PyErr_SetString(PyExc_TypeError, "[update_group] param_groups must be a list and state a dict");
+    throw PythonError();
+  }
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(groups.get()); ++i) {
+    const Ref<> group = shared(PyList_GET_ITEM(groups.get(), i));
+    bool made = false;
+    if (PyDict_CheckExact(group.get()) && field(fields, name_rounding) == Py_None) {
+      if (size_t(i) >= calls_.size() || !calls_[size_t(i)].holds_for(group)) ask(size_t(i), group, PyTuple_GET_ITEM(parts, 1));
+      const Ref<> told = shared(calls_[size_t(i)].told.get()), params = shared(field(group, name_params));
+      if (told != Py_None && PyList_CheckExact(params.get()))
+        made = update_group(params, state, PyTuple_GET_ITEM(told.get(), 0), PyTuple_GET_ITEM(told.get(), 1), PyTuple_GET_ITEM(told.get(), 2));
+    }
+    if (!made) owned(PyObject_CallOneArg(PyTuple_GET_ITEM(parts, 2), group));
+  }
+}
 
 bool bind_update(PyObject* module) {
   name_params = PyUnicode_InternFromString("params");
@@ -240,6 +361,9 @@ bool bind_update(PyObject* module) {
   name_nothing = PyUnicode_InternFromString("nothing");
   name_left = PyUnicode_InternFromString("_left");
   name_replaced = PyUnicode_InternFromString("_replaced");
+  name_groups = PyUnicode_InternFromString("param_groups");
+  name_rounding = PyUnicode_InternFromString("rounding");
+  name_state = PyUnicode_InternFromString("state");
   return PyModule_AddFunctions(module, functions) == 0;
 }
 

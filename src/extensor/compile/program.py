@@ -38,7 +38,7 @@ except ModuleNotFoundError:
 __all__ = ["Program"]
 
 _SOURCES = {"argument": 0, "leaf": 1, "grad": 2, "attribute": 3}
-_STEPS = {"kernel": 0, "guard": 1, "tuple": 2, "list": 3, "call": 4, "set_grad": 5}
+_STEPS = {"kernel": 0, "guard": 1, "tuple": 2, "list": 3, "call": 4, "set_grad": 5, "update": 6}
 _EFFECTS = {"assign": 0, "grad": 1, "attribute": 2}
 
 
@@ -217,7 +217,7 @@ class Program:
 
     def _step(self, step: Step, releases: list[int]) -> tuple[Any, ...]:
         return (
-            _STEPS[step.kind],
+            _STEPS["update" if step.moves is not None else step.kind],
             step.native,
             step.reference,
             step.expected,

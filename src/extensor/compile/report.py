@@ -20,9 +20,9 @@ def report(compiled: Any) -> str:
     for i, program in enumerate(compiled.programs):
         seconds, runs = program.times()
         shapes = ", ".join(map(str, program.shapes)) or "no tensors"
-        fused = sum(step.kind == "call" for step in program.recording.steps)
+        in_python = sum(step.kind == "call" and step.moves is None for step in program.recording.steps)
         lines.append(
-            f"\nprogram {i}, for {shapes}: {len(program.kernels)} steps ({fused} in Python), "
+            f"\nprogram {i}, for {shapes}: {len(program.kernels)} steps ({in_python} in Python), "
             f"{readable_bytes(program.planned_bytes)} at most, {runs} runs"
         )
         lines += _slowest(program, seconds)

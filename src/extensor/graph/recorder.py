@@ -39,8 +39,14 @@ class Recorder:
         """A call that computes tensors by other means than ops, or ``changes`` objects: it is made in every run."""
         raise NotImplementedError
 
-    def step(self, optimizer: Any, params: list[Any], function: Callable[[], Any]) -> Any:
-        """A step of an optimiser: ``function()`` makes it, in every run, with the gradients of that run."""
+    def step(
+        self, optimizer: Any, params: list[Any], function: Callable[[], Any], parts: tuple[Any, Any]
+    ) -> Any:
+        """A step of an optimiser: ``function()`` makes it, in every run, with the gradients of that run.
+
+        ``parts`` are what it consists of, group by group, for a native run: how a group calls its kernel, and its step
+        where it does not.
+        """
         raise NotImplementedError
 
     def note_use(self, tensor: Any) -> None:

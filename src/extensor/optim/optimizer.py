@@ -129,16 +129,21 @@ class Optimizer:
         """
         recorder = current_recorder()
         if recorder is not None and closure is None:
-            return recorder.step(self, self._params(), self.step)
+            return recorder.step(
+                self, self._params(), self._step_groups, (self._call_of, self._step_group_of)
+            )
         loss = None
         if closure is not None:
             with set_recording(True):
                 loss = closure()
-        for group in self.param_groups:
-            if not self._step_natively(**group):
-                self._check_live(group["params"])
-                self._step_group(**group)
+        self._step_groups()
         return loss
+
+    def _step_groups(self) -> None:
+        """One step of all groups. A compiled step makes the same one natively, and asks ``_call_of`` where options changed."""
+        for group in self.param_groups:
+            if not self._step_natively(group):
+                self._step_group_of(group)
 
     def _native_call(
         self, lr: float, **options: Any
@@ -150,14 +155,27 @@ class Optimizer:
         """
         return None
 
-    def _step_natively(
-        self, params: list[Parameter], lr: float, initial_lr: Any = None, **options: Any
-    ) -> bool:
-        """The same step as :meth:`_step_group` in one native call; False where it is not of the usual form."""
-        if update_group is None or scopes.profile is not None or self.rounding is not None:
+    def _call_of(
+        self, group: Mapping[str, Any]
+    ) -> tuple[tuple[str | None, ...], Any, tuple[Any, ...]] | None:
+        """What :meth:`_native_call` says of a group: it follows from the options in it. None where there is no native step."""
+        if update_group is None or self.rounding is not None:
+            return None
+        options = {key: value for key, value in group.items() if key not in ("params", "lr", "initial_lr")}
+        call = self._native_call(not_negative(type(self).__name__, "lr", group["lr"]), **options)
+        return None if call is None or call[1] is None else call
+
+    def _step_natively(self, group: Mapping[str, Any]) -> bool:
+        """The same step as :meth:`_step_group_of` in one native call; False where it is not of the usual form."""
+        if scopes.profile is not None:
             return False
-        call = self._native_call(not_negative(type(self).__name__, "lr", lr), **options)
-        return call is not None and call[1] is not None and update_group(params, self.state, *call)
+        call = self._call_of(group)
+        return call is not None and update_group(group["params"], self.state, *call)
+
+    def _step_group_of(self, group: Mapping[str, Any]) -> None:
+        """One step of a group by its rule: the definition."""
+        self._check_live(group["params"])
+        self._step_group(**group)
 
     def _check_live(self, params: list[Parameter]) -> None:
         """Notice a parameter that was replaced in its model: no gradient has come since, and none will."""

@@ -1,0 +1,209 @@
+"""What a program uses again between its runs is never what somebody still holds; what it leaves out changes no bits."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import extensor as et
+from extensor import nn, optim
+
+Made = tuple[Callable[..., Any], list[nn.Parameter], optim.Optimizer]
+
+
+def training(make_optimizer: Callable[[list[nn.Parameter]], optim.Optimizer], width: int = 8) -> Made:
+    model = nn.Sequential(
+        nn.Linear(6, width, rng=0), nn.ReLU(), nn.Linear(width, width, rng=1), nn.Tanh(), nn.Linear(width, 3, rng=2)
+    )  # fmt: skip
+    params = list(model.parameters())
+    optimizer = make_optimizer(params)
+
+    def step(x: et.ExTensor, y: et.ExTensor) -> tuple[et.ExTensor, et.ExTensor]:
+        optimizer.zero_grad()
+        out = model(x)
+        loss = et.cross_entropy(out, y)
+        loss.backward()
+        optimizer.step()
+        return loss, out
+
+    return step, params, optimizer
+
+
+def batch(seed: int) -> tuple[et.ExTensor, et.ExTensor]:
+    rng = np.random.default_rng(seed)
+    return et.tensor(rng.normal(size=(5, 6)).astype(np.float32)), et.tensor(rng.integers(0, 3, 5))
+
+
+def bits(tensors: Any) -> list[bytes]:
+    return [t.numpy().tobytes() for t in tensors]
+
+
+def test_what_is_held_stays_as_it_is() -> None:
+    step, params, _ = training(optim.Adam)
+    compiled = et.compile(step)
+    held: list[tuple[Any, np.ndarray]] = []
+    for seed in range(8):
+        results = compiled(*batch(seed))
+        tensors = [*results, *(p.grad for p in params), *(p.detach() for p in params[:2])]
+        # a tensor, its array alone, a view of it alone
+        kept = [tensors[0], tensors[1]._data, *(t._data[:1] for t in tensors[2:])]
+        held += [(k, np.array(k._data if isinstance(k, et.ExTensor) else k)) for k in kept]
+    for thing, copy in held:
+        array = thing._data if isinstance(thing, et.ExTensor) else thing
+        assert array.tobytes() == copy.tobytes()
+
+
+def test_an_array_that_is_gone_does_not_come_back() -> None:
+    step, params, _ = training(optim.SGD)
+    compiled = et.compile(step)
+    compiled(*batch(0))
+    compiled(*batch(1))
+    watched = [weakref.ref(p.grad._data) for p in params if p.grad is not None]
+    for seed in range(2, 6):
+        compiled(*batch(seed))
+    assert [ref() for ref in watched] == [None] * len(params)
+
+
+def test_an_array_that_was_changed_is_not_used_again() -> None:
+    step, params, _ = training(optim.SGD)
+    eager, other_params, _ = training(optim.SGD)
+    compiled = et.compile(step)
+    for seed in range(6):
+        compiled(*batch(seed))
+        eager(*batch(seed))
+        array: Any = params[0].grad._data  # type: ignore[union-attr]
+        array.flags.writeable = False
+        array.shape = (array.size,)
+        del array
+        params[0].grad = None
+        assert bits(params) == bits(other_params)
+
+
+def changed_options(optimizer: optim.Optimizer, turn: int) -> None:
+    optimizer.param_groups[0]["lr"] = 0.1 / (1 + turn)
+    if turn == 2:
+        optimizer.param_groups[-1]["weight_decay"] = 0.01
+    if turn == 3 and "betas" in optimizer.param_groups[0]:
+        optimizer.param_groups[0]["betas"] = (0.8, 0.99)
+    if turn == 4:
+        optimizer.load_state_dict(optimizer.state_dict())
+
+
+OPTIMIZERS: dict[str, Callable[[list[nn.Parameter]], optim.Optimizer]] = {
+    "SGD": lambda params: optim.SGD(params, lr=0.1),
+    "momentum": lambda params: optim.SGD(params, lr=0.1, momentum=0.9, nesterov=True),
+    "Adam": lambda params: optim.Adam(params, lr=0.1),
+    "AdamW": lambda params: optim.AdamW(params, lr=0.1),
+    "groups": lambda params: optim.Adam([{"params": params[:2]}, {"params": params[2:], "lr": 0.02}]),
+    "some by the rule": lambda params: optim.Adam([{"params": params[:2]}, {"params": params[2:], "amsgrad": True}]),
+    "the rule": lambda params: optim.RMSprop(params, lr=0.01),
+    "rounded": lambda params: optim.Adam(params, stochastic_rounding=3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("width", [8, 200])
+def test_options_are_read_afresh(name: str, width: int) -> None:
+    """Small parameters and large ones, whose memory comes from the pool."""
+    runs = []
+    for compiles in (True, False):
+        step, params, optimizer = training(OPTIMIZERS[name], width)
+        run = et.compile(step) if compiles else step
+        for turn in range(7):
+            run(*batch(turn))
+            changed_options(optimizer, turn)
+        states = [
+            {key: v.tolist() if isinstance(v, et.ExTensor) else v for key, v in optimizer.state[p].items()}
+            for p in params
+        ]
+        runs.append((bits(params), states))
+        if compiles:
+            assert len(run.programs) == 1  # type: ignore[attr-defined]
+    assert runs[0] == runs[1]
+
+
+def test_a_wrong_option_is_refused_as_ever() -> None:
+    step, params, optimizer = training(optim.Adam)
+    compiled = et.compile(step)
+    compiled(*batch(0))
+    compiled(*batch(1))
+    before = bits(params)
+    optimizer.param_groups[0]["lr"] = -1.0
+    with pytest.raises(ValueError, match=r"\[Adam\] lr must be"):
+        compiled(*batch(2))
+    assert bits(params) == before
+
+
+@pytest.mark.parametrize("width", [8, 200])
+def test_parameters_stay_where_they_are_unless_they_are_held(width: int) -> None:
+    pytest.importorskip("extensor._native", reason="steps in place are native")
+    step, params, _ = training(optim.Adam, width)
+    compiled = et.compile(step)
+    for seed in range(3):
+        compiled(*batch(seed))
+    places = [p._data.ctypes.data for p in params]
+    compiled(*batch(3))
+    assert [p._data.ctypes.data for p in params] == places
+    held = params[2]._data
+    copy = held.copy()
+    compiled(*batch(4))
+    assert held.tobytes() == copy.tobytes()
+    assert params[2]._data is not held
+
+
+EDGES = [0.0, -0.0, np.nan, np.inf, -np.inf, 1e-45, -1e-45, 3.0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("shows", ["nothing else", "the product", "its gradient"])
+def test_an_activation_joined_to_its_product(dtype: str, shows: str) -> None:
+    """relu of a product, with every kind of number in it; and where the product itself is wanted too."""
+    rng = np.random.default_rng(0)
+    weight = nn.Parameter(et.tensor(rng.normal(size=(9, 8)), dtype=dtype))
+    bias = nn.Parameter(et.tensor([*EDGES, 0.5], dtype=dtype))
+    x = et.tensor(np.where(rng.random((7, 8)) < 0.5, 0.0, rng.normal(size=(7, 8))), dtype=dtype)
+
+    def step(x: et.ExTensor) -> Any:
+        weight.zero_grad()
+        bias.zero_grad()
+        z = et.linear(x, weight, bias)
+        y = et.relu(z)
+        (y * y).sum().backward()
+        more = {"the product": z.detach(), "its gradient": weight.grad}.get(shows, y.detach())
+        return y.detach(), more
+
+    compiled = et.compile(step)
+    for _ in range(3):
+        found = [*compiled(x), weight.grad, bias.grad]
+        assert bits(found) == bits([*step(x), weight.grad, bias.grad])
+    assert compiled.programs[0].times()[1] == 2
+
+
+def test_the_same_question_is_asked_once_and_every_time() -> None:
+    step, *_ = training(optim.SGD)
+    compiled = et.compile(step)
+    compiled(*batch(0))
+    steps = compiled.programs[0].recording.steps
+    assert [s.name for s in steps if s.kind == "guard"] == ["first_outside"]
+    compiled(*batch(1))
+    x, y = batch(2)
+    with pytest.raises((IndexError, ValueError)) as expected:
+        step(x, y + 3)
+    with pytest.raises(type(expected.value)) as found:
+        compiled(x, y + 3)
+    assert str(found.value) == str(expected.value)
+
+
+def test_a_reshape_to_the_same_shape_is_no_step() -> None:
+    double = et.compile(lambda x: (x.reshape((-1, 3)) * 2.0).reshape((2, 3)))
+    x = et.tensor(np.arange(6.0).reshape(2, 3))
+    double(x)
+    assert double.programs[0].kernels == ("multiply",)
+    assert double(x + 1).tolist() == ((x + 1) * 2.0).tolist()
+    same = et.compile(lambda x: x.reshape((2, 3)))
+    same(x)
+    assert same(x + 5).tolist() == (x + 5).tolist()
