@@ -2,16 +2,20 @@
 
     python benchmarks/compiled.py --threads 1
     python benchmarks/compiled.py --only mlp --rounds 200
+    python benchmarks/compiled.py --old OTHER_PYTHON        beside the eager steps of another installed version
 
-All contestants of a row take turns in one process; printed are minima. Networks of random labels learn them by heart after a
-while, so each round starts from fresh weights. A second table shows what the first call of a compiled step costs.
+All contestants of a row take turns (another version in a process of its own); printed are minima. Networks of random labels
+learn them by heart after a while, so each round starts from fresh weights. More tables show what the first call of a compiled
+step costs, what 50 sizes of a batch cost, and the most memory of processes that make ten steps.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import resource
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -22,7 +26,6 @@ import numpy as np
 
 import extensor as et
 from extensor import models, nn, optim
-from extensor.bench import table
 
 FLAGS = ["-O3", "-march=native", "-mprefer-vector-width=512", "-fno-math-errno", "-fno-trapping-math"]
 Step = Callable[[], Any]
@@ -58,6 +61,17 @@ ROWS: dict[str, tuple[str, Callable[[], nn.Module], Any, Callable[[Any], Any], s
     "gpt": ("GPT 128 x 4, b16 x 64, AdamW", lambda: models.GPT(65, 64, rng=0), texts(16, 64), optim.AdamW, None),
     "resnet": ("ResNet-20, b64, SGD", lambda: models.ResNet20(rng=0), images(64, 3, 32, 32), lambda p: optim.SGD(p, lr=0.01, momentum=0.9), None),
 }  # fmt: skip
+
+
+DEEP: dict[str, Any] = {
+    "gpt12": (
+        "GPT 128 x 12, b1 x 64, AdamW",
+        lambda: models.GPT(65, 64, 12, rng=0),
+        texts(1, 64),
+        optim.AdamW,
+        None,
+    )
+}
 
 
 def step_of(model: nn.Module, optimizer: Any) -> Callable[..., et.ExTensor]:
@@ -135,6 +149,52 @@ def jax_step(name: str, data: Any) -> Step | None:
     return run
 
 
+class Other:
+    """Eager steps of another version, in its own process, which answers with the seconds of one."""
+
+    def __init__(self, python: str, name: str, threads: int) -> None:
+        command = [python, __file__, "--serve", name, "--threads", str(threads)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.ask("fresh")
+
+    def ask(self, what: str) -> float:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(what, file=self.process.stdin, flush=True)
+        return float(self.process.stdout.readline())
+
+    def close(self) -> None:
+        self.process.communicate()
+
+
+def serve(name: str) -> None:
+    run = None
+    for line in sys.stdin:
+        if line.strip() == "fresh":
+            run = eager_step(name)
+            run(), run(), run()
+            print(0.0, flush=True)
+        else:
+            assert run is not None
+            print(seconds_of(run), flush=True)
+
+
+def eager_step(name: str) -> Step:
+    _, make, data, optimizer, _ = ROWS[name]
+    x, y = map(et.tensor, data)
+    model = make()
+    step = step_of(model, optimizer(model.parameters()))
+    return lambda: step(x, y)
+
+
+def seconds_of(run: Step) -> float:
+    began, count = time.perf_counter(), 0
+    while count < 1 or time.perf_counter() - began < 0.004:
+        run()
+        count += 1
+    return (time.perf_counter() - began) / count
+
+
 def contestants(name: str, hand: ctypes.CDLL | None) -> Callable[[], dict[str, Step]]:
     """Fresh ones for each round."""
     _, make, data, optimizer, by_hand = ROWS[name]
@@ -162,24 +222,24 @@ def contestants(name: str, hand: ctypes.CDLL | None) -> Callable[[], dict[str, S
     return fresh
 
 
-def measure(name: str, hand: ctypes.CDLL | None, rounds: int) -> dict[str, float]:
+def measure(name: str, hand: ctypes.CDLL | None, rounds: int, other: Other | None) -> dict[str, float]:
     best: dict[str, float] = {}
     fresh = contestants(name, hand)
     for _ in range(max(rounds // 5, 1)):
         steps = fresh()
+        if other is not None:
+            other.ask("fresh")
         for _ in range(5):
-            for kind, run in steps.items():
-                began, count = time.perf_counter(), 0
-                while count < 1 or time.perf_counter() - began < 0.004:
-                    run()
-                    count += 1
-                best[kind] = min(best.get(kind, 1e9), (time.perf_counter() - began) / count)
+            found = {kind: seconds_of(run) for kind, run in steps.items()}
+            if other is not None:
+                found["old"] = other.ask("time")
+            best = {kind: min(best.get(kind, 1e9), seconds) for kind, seconds in found.items()}
     return best
 
 
 def first_calls(name: str) -> tuple[float, float]:
     """Seconds of the first eager step, and of the first call of a compiled one, on fresh networks."""
-    _, make, data, optimizer, _ = ROWS[name]
+    _, make, data, optimizer, _ = {**ROWS, **DEEP}[name]
     x, y = map(et.tensor, data)
     found = []
     for compiles in (False, True):
@@ -195,6 +255,46 @@ def first_calls(name: str) -> tuple[float, float]:
     return found[0], found[1]
 
 
+def fifty_sizes() -> tuple[int, int, float]:
+    """Recordings of two passes over 50 sizes of a batch, and the MB that 20 more passes add to the process."""
+    _, make, _, optimizer, _ = ROWS["mlp"]
+    model = make()
+    step = et.compile(step_of(model, optimizer(model.parameters())))
+    batches = [tuple(map(et.tensor, images(size, 64))) for size in range(1, 51)]
+    counts = []
+    for _ in range(2):
+        for x, y in batches:
+            step(x, y)
+        counts.append(step.recordings)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(20):
+        for x, y in batches:
+            step(x, y)
+    return counts[0], counts[1], (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+
+
+def peak(name: str, kind: str) -> None:
+    """Print the MB that ten steps add to the most memory of this process."""
+    _, make, data, optimizer, _ = ROWS[name]
+    x, y = map(et.tensor, data)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    model = make()
+    step = step_of(model, optimizer(model.parameters()))
+    run = et.compile(step) if kind == "compiled" else step
+    for _ in range(10):
+        run(x, y)
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+
+
+def peaks(name: str, threads: int) -> list[str]:
+    command = [sys.executable, __file__, "--threads", str(threads), "--peak", name]
+    found = [
+        float(subprocess.run([*command, kind], check=True, capture_output=True, text=True).stdout)
+        for kind in ("eager", "compiled")
+    ]
+    return [f"{megabytes:.1f}" for megabytes in found]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -202,28 +302,49 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=ROWS, default=list(ROWS))
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--old", metavar="PYTHON", help="of another installed version, for its eager steps")
+    parser.add_argument("--serve", help=argparse.SUPPRESS)
+    parser.add_argument("--peak", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     et.set_num_threads(options.threads)
+    if options.serve:
+        serve(options.serve)
+    elif options.peak:
+        peak(*options.peak)
+    else:
+        compare(options)
+
+
+def compare(options: argparse.Namespace) -> None:
+    from extensor.bench import table  # which another version may not have
+
     hand = limit()
-    rows = [("step", "eager", "compiled", "by hand", "jax.jit", "compiled / eager", "/ by hand", "/ jax")]
-    firsts = [("first call", "eager ms", "compiled ms")]
+    kinds = ("old", "eager", "compiled", "by hand", "jax.jit")
+    rows = [("step", *kinds, "eager / old", "compiled / old", "/ eager", "/ by hand", "/ jax.jit")]
+    firsts = [("first call", "eager ms", "compiled ms", "2 x eager + 20 ms")]
+    memory = [("ten steps", "eager MB", "compiled MB")]
     for name in options.only:
-        best = measure(name, hand, options.rounds)
-        shown = [
-            f"{best[kind] * 1e6:.1f}" if kind in best else ""
-            for kind in ("eager", "compiled", "by hand", "jax.jit")
-        ]
-        ratios = [
-            f"{best['compiled'] / best[kind]:.2f}" if kind in best else ""
-            for kind in ("eager", "by hand", "jax.jit")
-        ]
+        other = Other(options.old, name, options.threads) if options.old else None
+        best = measure(name, hand, options.rounds, other)
+        if other is not None:
+            other.close()
+        shown = [f"{best[kind] * 1e6:.1f}" if kind in best else "" for kind in kinds]
+        pairs = [("eager", "old"), *(("compiled", kind) for kind in ("old", "eager", "by hand", "jax.jit"))]
+        ratios = [f"{best[a] / best[b]:.2f}" if b in best else "" for a, b in pairs]
         rows.append((ROWS[name][0], *shown, *ratios))
+        memory.append((ROWS[name][0], *peaks(name, options.threads)))
+    for name in [*options.only, *(DEEP if "gpt" in options.only else ())]:
         eager, compiled = first_calls(name)
-        firsts.append((ROWS[name][0], f"{eager * 1e3:.1f}", f"{compiled * 1e3:.1f}"))
-    print(f"microseconds, {options.threads} threads, minima")
-    print(table(rows))
-    print()
-    print(table(firsts))
+        title = {**ROWS, **DEEP}[name][0]
+        firsts.append((title, *(f"{t * 1e3:.1f}" for t in (eager, compiled, 2 * eager + 0.02))))
+    print(f"Microseconds, minima; threads: {options.threads}.\n")
+    for found in (rows, firsts, memory):
+        print(table(found) + "\n")
+    if "mlp" in options.only:
+        first, second, growth = fifty_sizes()
+        print(
+            f"50 sizes of a batch in a row: {first} recordings; once more: {second}; 20 times more: {growth:.1f} MB."
+        )
 
 
 if __name__ == "__main__":

@@ -52,9 +52,6 @@ inline Array make_array(DType dtype, int ndim, const npy_intp* shape, const npy_
   return owned(new_array(dtype, ndim, shape, strides));
 }
 
-// Whether an array that nobody else holds has its memory for itself too.
-bool has_own_memory(PyArrayObject* array);
-
 // A view of an array's memory, which it keeps alive, from `data` on.
 Array view_of(PyArrayObject* array, int ndim, const npy_intp* shape, const npy_intp* strides, char* data, int flags);
 

@@ -8,6 +8,9 @@
 
 namespace extensor {
 
+// Whether an array that nobody else holds has its memory for itself too.
+bool has_own_memory(PyArrayObject* array);
+
 // Arrays of one dtype and shape. To be used under the interpreter lock.
 class SpareArrays {
  public:

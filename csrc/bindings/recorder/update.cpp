@@ -4,6 +4,7 @@
 
 #include "bindings/exceptions.hpp"
 #include "bindings/optim.hpp"
+#include "bindings/spare_arrays.hpp"
 
 #include <structmember.h>
 
