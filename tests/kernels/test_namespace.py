@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 
 import extensor as et
 from extensor.devices import jax, wide_types
-from extensor.kernels import KERNELS, namespace
+from extensor.kernels import KERNELS, namespace, reference
 from extensor.kernels.dispatch import Kernel
 from extensor.kernels.elsewhere import compute
 from extensor.testing.calls import Call, floating_arrays, floating_outputs
@@ -60,6 +62,20 @@ def others() -> None:
     et.logical_or(x > 0, y > 0)
     et.logical_xor(x > 0, y > 0)
     et.nextafter(x, y)
+    et.isclose(x, y)
+    et.searchsorted(et.sort(x.reshape(-1)), y)
+    et.histogram(x, 4)
+    whole = et.asarray([2, 0, 5])
+    et.isin(whole, whole[:2])
+    et.bitwise_invert(whole)
+    for bits in (
+        et.bitwise_and,
+        et.bitwise_or,
+        et.bitwise_xor,
+        et.bitwise_left_shift,
+        et.bitwise_right_shift,
+    ):
+        bits(whole, 1)
     et.clip_grad_norm([x, y], 1.0)
     et.clip_grad_value([x, y], 0.5)
     for make in OPTIMIZERS:
@@ -91,6 +107,8 @@ def by_hand() -> dict[str, list[tuple[Any, ...]]]:
 # Questions about elements whose answers are Python values: a device asks them by flags of its own (compile/device_program.py).
 QUESTIONS = {"first_nan", "first_outside", "first_unlike", "unscale_gradients"}
 # What takes no arrays is made here, and what draws random numbers draws them here.
+# What has as many elements as it happens to find cannot be traced; a program refuses it by name.
+UNKNOWN_SHAPES = {"bincount", "nonzero", "unique"}
 MADE_HERE = {"arange", "empty", "full", "linspace", "round_stochastically"}
 
 
@@ -133,10 +151,13 @@ def check(kernel: Kernel, args: tuple[Any, ...]) -> None:
 
 def test_every_reference_runs_on_jax(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jax", reason="needs the extra jax")
+    for module in pkgutil.iter_modules(reference.__path__):  # some are only loaded when they are needed
+        importlib.import_module(f"{reference.__name__}.{module.name}")
     calls = by_hand() | collected(monkeypatch, others) | collected(monkeypatch, samples)
-    assert set(KERNELS) == set(calls) | QUESTIONS | MADE_HERE
+    elsewhere = QUESTIONS | MADE_HERE | UNKNOWN_SHAPES
+    assert set(KERNELS) == set(calls) | elsewhere
     unable = {}
-    for name in sorted(set(calls) - QUESTIONS - MADE_HERE):
+    for name in sorted(set(calls) - elsewhere):
         try:
             for args in calls[name][:2]:
                 check(KERNELS[name], args)

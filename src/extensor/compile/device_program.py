@@ -309,7 +309,7 @@ def _bring_here(tensor: ExTensor) -> None:
 
 
 # Kernels whose results have as many elements as they happen to find.
-_UNKNOWN_SHAPES = frozenset({"nonzero", "unique"})
+_UNKNOWN_SHAPES = frozenset({"bincount", "nonzero", "unique"})
 
 
 class _Results:
