@@ -92,9 +92,7 @@ def jax() -> Any:
     try:
         return importlib.import_module("jax")
     except ImportError:
-        raise ImportError(
-            '[device] "jax" needs JAX; install the extra: pip install "extensor[jax]"'
-        ) from None
+        raise ImportError("[device] 'jax' needs JAX; install the extra: pip install '.[jax]'") from None
 
 
 def wide_types() -> AbstractContextManager[Any]:

@@ -100,7 +100,7 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     done = CliRunner().invoke(main, ["train", "mlp", "--processes", "2"])
     assert done.exit_code == 1
-    assert "pip install 'extensor[mpi]'" in done.stderr
+    assert "pip install '.[mpi]'" in done.stderr
 
 
 def test_shards_belong_to_the_run(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ MPIEXEC = Path(sysconfig.get_path("scripts")) / "mpiexec"
 
 needs_mpi = pytest.mark.skipif(
     importlib.util.find_spec("mpi4py") is None or not MPIEXEC.exists(),
-    reason="needs mpi4py and an MPI: pip install 'extensor[mpi]'",
+    reason="needs mpi4py and an MPI: pip install '.[mpi]'",
 )
 
 

@@ -124,4 +124,4 @@ def _draw(run: bench.Run, path: Path, has_peer: bool) -> None:
     try:
         bench.chart(run, path)
     except ImportError:
-        click.echo("no chart: it needs matplotlib (pip install 'extensor[bench]')", err=True)
+        click.echo("no chart: it needs matplotlib (pip install '.[bench]')", err=True)

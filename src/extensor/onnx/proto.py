@@ -20,7 +20,7 @@ try:
     from onnx import numpy_helper
 except ModuleNotFoundError as error:  # pragma: no cover
     raise ModuleNotFoundError(
-        "[extensor.onnx] needs the onnx package; install it with: pip install 'extensor[onnx]'"
+        "[extensor.onnx] needs the onnx package; install it with: pip install '.[onnx]'"
     ) from error
 
 from ..data import DamagedFileError
