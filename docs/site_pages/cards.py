@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 from .catalogue import find, is_in, names
 from .docstrings import parse
+from .formulas import typeset
 from .markdown import WIDE, code, prose, table
+from .plots import plot
 
 
 class Card(NamedTuple):
@@ -41,6 +43,11 @@ LOSS_LEGEND = """\
 `dl = dy`; with `"none"` each element has its own `dy`.
 """
 
+PLOT_LEGEND = """\
+The plots show <span class="curve">the function</span> and <span class="slope">its derivative</span>, by what its backward gives
+for `dy = 1`; dotted are the axes.
+"""
+
 
 def pairs() -> list[str]:
     """The differentiable functions of ``extensor``, in the order of ``__all__``."""
@@ -63,9 +70,15 @@ def members(card: Card) -> list[str]:
 
 def card_page(card: Card) -> str:
     """The card as Markdown."""
+    header = ("function", "forward", "backward", "note")
     rows = [_row(name) for name in members(card)]
+    pictures = [plot(name, _value(name)) for name in members(card)]
     legend = LEGEND + (f"\n{LOSS_LEGEND}" if card.name == "loss" else "")
-    listed = table(("function", "forward", "backward", "note"), rows)
+    if any(pictures):
+        header = (header[0], "plot", *header[1:])
+        rows = [(row[0], picture, *row[1:]) for row, picture in zip(rows, pictures)]
+        legend += f"\n{PLOT_LEGEND}"
+    listed = table(header, rows)
     return f'{WIDE}# {card.title}\n\n{legend}\n<div class="card" markdown>\n\n{listed}\n\n</div>\n'
 
 
@@ -104,8 +117,9 @@ def _note(summary: str, name: str) -> str:
 
 
 def _formula(text: str) -> str:
-    """A formula as code, one line per equation."""
-    return "<br>".join(code(part.strip(" ,")) for part in text.split(",  ")) if text else ""
+    """A formula typeset, one line per equation; as code where it has words in it, as words where it is no equation."""
+    parts = [part.strip(" ,") for part in text.split(",  ")] if text else []
+    return "<br>".join(typeset(part) or (code(part) if "=" in part else _words(part)) for part in parts)
 
 
 def _words(text: str) -> str:

@@ -9,10 +9,11 @@ from .catalogue import PAGES, is_in
 
 LINK = re.compile(r"\]\(((?:\.\./)+)([\w./]+)(#[^)]*)?\)")
 
-# What has a page of its own besides the examples and the modules of the reference.
+# What has a page or place of its own besides the examples and the modules of the reference.
 OTHERS = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "benchmarks/results/bench.png": "performance/bench.png",
     "src/extensor/cli/__init__.py": "reference/command_line.md",
     "src/extensor/ops": "cards/index.md",
 }

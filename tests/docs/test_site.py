@@ -6,6 +6,7 @@ import importlib
 import re
 from pathlib import Path
 from types import ModuleType
+from xml.etree import ElementTree
 
 import pytest
 from public_functions import public_objects
@@ -26,9 +27,11 @@ def pages() -> dict[str, ModuleType]:
             "catalogue",
             "command_line",
             "docstrings",
+            "formulas",
             "links",
             "markdown",
             "measurements",
+            "plots",
             "reference",
         )
         return {name: importlib.import_module(f"site_pages.{name}") for name in names}
@@ -49,7 +52,8 @@ def test_cards_say_what_happens_in_both_directions(pages: dict[str, ModuleType])
     for card in cards.CARDS:
         rows = [line.split(" | ") for line in cards.card_page(card).splitlines() if line.startswith("| [")]
         assert rows
-        assert [row[0] for row in rows if not row[1].strip() or not row[2].strip()] == []
+        # between the name and these there may be a plot, behind them is a note
+        assert [row[0] for row in rows if not row[-3].strip() or not row[-2].strip()] == []
 
 
 def test_elementwise_activations_losses_have_formulas(pages: dict[str, ModuleType]) -> None:
@@ -64,10 +68,11 @@ def test_elementwise_activations_losses_have_formulas(pages: dict[str, ModuleTyp
 def test_a_card_is_the_docstring(pages: dict[str, ModuleType]) -> None:
     card = next(card for card in pages["cards"].CARDS if card.name == "activation")
     row = next(line for line in pages["cards"].card_page(card).splitlines() if "[`sigmoid`]" in line)
-    assert row == (
-        "| [`sigmoid`](../reference/activation.md#extensor.sigmoid) *y* | `y = 1 / (1 + exp(-x))` | "
-        "`dx = dy * y * (1 - y)` | from its output |"
-    )
+    name, plot, *rest = row.split(" | ")
+    assert name == "| [`sigmoid`](../reference/activation.md#extensor.sigmoid) *y*"
+    assert plot.startswith("<svg ")
+    typeset = pages["formulas"].typeset
+    assert rest == [typeset("y = 1 / (1 + exp(-x))"), typeset("dx = dy * y * (1 - y)"), "from its output |"]
 
 
 def test_every_public_name_is_in_the_reference(pages: dict[str, ModuleType]) -> None:
@@ -135,3 +140,50 @@ def test_the_navigation_lists_every_generated_page(pages: dict[str, ModuleType])
         assert f"cards/{card.name}.md" in settings
     for example in (DOCS.parent / "examples").glob("*.py"):
         assert f"examples/{example.stem}.md" in settings
+
+
+@pytest.mark.parametrize(
+    ("formula", "parts"),
+    [
+        ("dx = dy / (1 + x**2)", ("<mfrac>", "<msup><mi>x</mi><mn>2</mn></msup>")),
+        ("y = sqrt(sum_i (x_i - mean(x))**2 / (n - ddof))", ("<msqrt>", "<munder><mo>∑</mo>", "<msub>")),
+        ("y = x where x > 0, else alpha * x", ("<mtable", "<mo>&gt;</mo>", "<mi>α</mi>")),
+        ("dx = dy * [min_val < x < max_val]", ("min&#95;val", "<mo>&#91;</mo>", "<mo>&lt;</mo>")),
+        ("y = log |gamma(x)|", ("<mo>&#124;</mo>", "<mi>γ</mi>")),
+        ("da = dy @ b.mT", ('<msup><mi>b</mi><mi mathvariant="normal">T</mi></msup>',)),
+        ("h' = (1 - z) n + z h", ("<mo>′</mo>", "<mspace")),
+    ],
+)
+def test_formulas_are_typeset(pages: dict[str, ModuleType], formula: str, parts: tuple[str, ...]) -> None:
+    made = pages["formulas"].typeset(formula)
+    ElementTree.fromstring(made.replace("&nbsp;", " "))  # well-formed
+    assert [part for part in parts if part not in made] == []
+    assert not re.search(r"[|_*\[\]]", made)  # nothing that Markdown would take for its own
+
+
+def test_outer_parentheses_go_where_a_bar_or_an_exponent_groups(pages: dict[str, ModuleType]) -> None:
+    typeset = pages["formulas"].typeset
+    assert "(" not in typeset("y = (a + b) / (c + d)")
+    assert typeset("y = (a + b) (c + d) / 2").count("(") == 2
+
+
+@pytest.mark.parametrize(
+    "formula",
+    ["dx = sum of dy over all", "y = ", "each summed to its operand's shape", "dx = dy; x is a shape"],
+)
+def test_formulas_with_words_are_not_typeset(pages: dict[str, ModuleType], formula: str) -> None:
+    assert pages["formulas"].typeset(formula) is None
+
+
+def test_functions_of_one_number_have_plots(pages: dict[str, ModuleType]) -> None:
+    plot = pages["plots"].plot
+    drawn = ElementTree.fromstring(plot("relu", et.relu))
+    slope = drawn.find("path[@class='slope']")
+    assert slope is not None
+    heights = {float(point.split()[1]) for point in re.split("[ML]", slope.attrib["d"])[1:]}
+    assert len(heights) == 2  # 0 on the left, 1 on the right
+    assert plot("matmul", et.matmul) == ""
+    assert all(
+        plot(name, getattr(et, name))
+        for name in ("log", "tan", "erf", "clip", "huber", "lgamma", "threshold")
+    )
