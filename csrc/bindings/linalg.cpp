@@ -1,6 +1,9 @@
 // Linear algebra of small matrices, as Python functions; larger ones, and those that cannot be handled, are LAPACK's.
 #include "bindings/arguments.hpp"
+#include "bindings/operands.hpp"
+#include "kernels/linalg/decompositions.hpp"
 #include "kernels/linalg/small.hpp"
+#include "kernels/linalg/triangular.hpp"
 
 namespace extensor {
 namespace {
@@ -79,8 +82,18 @@ PyObject* call_solve(PyObject*, PyObject* const* args, Py_ssize_t count) {
 PyObject* call_triangular_solve(PyObject*, PyObject* const* args, Py_ssize_t count) {
   Matrices a, b;
   bool upper, unit_diagonal;
-  if (count != 4 || !read_small_squares(args[0], a) || !read_sides(args[1], a, b) || !read_flag(args[2], upper) || !read_flag(args[3], unit_diagonal))
+  if (count != 4 || !read_matrices(args[0], a) || a.rows != a.columns || !read_sides(args[1], a, b) || !read_flag(args[2], upper) ||
+      !read_flag(args[3], unit_diagonal))
     return not_covered();
+  if (a.rows > small_matrix) {
+    if (b.columns > few_sides) return not_covered();
+    return computed(b.array, b.ndim, double(a.count * a.rows * a.rows * b.columns) * 0.2, [&](void* out) {
+      const TriangularTable& table = EXTENSOR_SELECT(triangular_table)();
+      return dtype_of(a.array) == DType::float32
+                 ? table.solve32(data_of<float>(a.array), data_of<float>(b.array), static_cast<float*>(out), a.count, a.rows, b.columns, upper, unit_diagonal)
+                 : table.solve64(data_of<double>(a.array), data_of<double>(b.array), static_cast<double*>(out), a.count, a.rows, b.columns, upper, unit_diagonal);
+    });
+  }
   return computed(b.array, b.ndim, work(a), [&](void* out) {
     return small_triangular_solve(dtype_of(a.array), PyArray_DATA(a.array), PyArray_DATA(b.array), out, a.count, a.rows, b.columns, upper, unit_diagonal);
   });
@@ -96,6 +109,99 @@ PyObject* call_cholesky(PyObject*, PyObject* const* args, Py_ssize_t count) {
   });
 }
 
+// Several results of one batch of matrices, each with its own last axes.
+template <int results>
+struct Results {
+  // `lengths`: the last axes of each, 0 for none.
+  Results(const Matrices& x, const int64_t (&lengths)[results][2]) {
+    for (int i = 0; i < results; ++i) {
+      npy_intp shape[NPY_MAXDIMS];
+      int ndim = x.ndim - 2;
+      for (int axis = 0; axis < ndim; ++axis) shape[axis] = PyArray_DIM(x.array, axis);
+      for (const int64_t length : lengths[i])
+        if (length > 0) shape[ndim++] = npy_intp(length);
+      arrays[i] = make_array(dtype_of(x.array), ndim, shape);
+    }
+  }
+  void* operator[](int i) { return PyArray_DATA(arrays[i]); }
+  // The results, or NotImplemented.
+  PyObject* given(bool fine) {
+    if (!fine) return not_covered();
+    return results == 1 ? reinterpret_cast<PyObject*>(arrays[0].release()) : reinterpret_cast<PyObject*>(tuple_of(arrays, results));
+  }
+  Array arrays[results];
+};
+
+template <int results, class Run>
+PyObject* decomposed(const Matrices& x, const int64_t (&lengths)[results][2], const Run& run) {
+  Results<results> found(x, lengths);
+  bool fine;
+  {
+    MaybeReleaseGil unlocked(10 * work(x));
+    fine = run(found);
+  }
+  return found.given(fine);
+}
+
+// eigh(x), eigvalsh(x)
+template <bool with_vectors>
+PyObject* call_eigh(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  Matrices x;
+  if (count != 1 || !read_small_squares(args[0], x) || x.rows > small_spectrum) return not_covered();
+  const DType dtype = dtype_of(x.array);
+  if constexpr (with_vectors)
+    return decomposed<2>(x, {{x.rows, 0}, {x.rows, x.rows}}, [&](auto& found) {
+      return small_eigh(dtype, PyArray_DATA(x.array), found[0], found[1], x.count, x.rows);
+    });
+  else
+    return decomposed<1>(x, {{x.rows, 0}}, [&](auto& found) { return small_eigh(dtype, PyArray_DATA(x.array), found[0], nullptr, x.count, x.rows); });
+}
+
+bool read_small(PyObject* object, Matrices& x) { return read_matrices(object, x) && x.rows <= small_factor && x.columns <= small_factor; }
+
+int64_t shorter(const Matrices& x) { return x.rows < x.columns ? x.rows : x.columns; }
+
+// svd(x, full_matrices)
+PyObject* call_svd(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  Matrices x;
+  bool full;
+  if (count != 2 || !read_small(args[0], x) || shorter(x) > small_spectrum || !read_flag(args[1], full) || (full && x.rows != x.columns))
+    return not_covered();
+  const int64_t k = shorter(x);
+  return decomposed<3>(x, {{x.rows, k}, {k, 0}, {k, x.columns}}, [&](auto& found) {
+    return small_svd(dtype_of(x.array), PyArray_DATA(x.array), found[0], found[1], found[2], x.count, x.rows, x.columns);
+  });
+}
+
+// svdvals(x)
+PyObject* call_svdvals(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  Matrices x;
+  if (count != 1 || !read_small(args[0], x) || shorter(x) > small_spectrum) return not_covered();
+  return decomposed<1>(x, {{shorter(x), 0}}, [&](auto& found) {
+    return small_svd(dtype_of(x.array), PyArray_DATA(x.array), nullptr, found[0], nullptr, x.count, x.rows, x.columns);
+  });
+}
+
+// qr(x, mode)
+PyObject* call_qr(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  Matrices x;
+  if (count != 2 || !read_small(args[0], x) || !(is_text(args[1], "reduced") || (is_text(args[1], "complete") && x.rows <= x.columns)))
+    return not_covered();
+  const int64_t k = shorter(x);
+  return decomposed<2>(x, {{x.rows, k}, {k, x.columns}}, [&](auto& found) {
+    return small_qr(dtype_of(x.array), PyArray_DATA(x.array), found[0], found[1], x.count, x.rows, x.columns);
+  });
+}
+
+// slogdet(x)
+PyObject* call_slogdet(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  Matrices x;
+  if (count != 1 || !read_small_squares(args[0], x)) return not_covered();
+  return decomposed<2>(x, {{0, 0}, {0, 0}}, [&](auto& found) {
+    return small_slogdet(dtype_of(x.array), PyArray_DATA(x.array), found[0], found[1], x.count, x.rows);
+  });
+}
+
 }  // namespace
 
 void bind_linalg(PyObject* kernels) {
@@ -104,6 +210,12 @@ void bind_linalg(PyObject* kernels) {
   add_kernel(kernels, "solve", call_solve);
   add_kernel(kernels, "triangular_solve", call_triangular_solve);
   add_kernel(kernels, "cholesky", call_cholesky);
+  add_kernel(kernels, "eigh", call_eigh<true>);
+  add_kernel(kernels, "eigvalsh", call_eigh<false>);
+  add_kernel(kernels, "svd", call_svd);
+  add_kernel(kernels, "svdvals", call_svdvals);
+  add_kernel(kernels, "qr", call_qr);
+  add_kernel(kernels, "slogdet", call_slogdet);
 }
 
 }  // namespace extensor

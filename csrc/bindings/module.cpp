@@ -21,6 +21,7 @@ namespace extensor {
 
 void bind_casting(PyObject* kernels);
 void bind_conv(PyObject* kernels);
+void bind_ctc(PyObject* kernels);
 void bind_attention(PyObject* kernels);
 void bind_elementwise(PyObject* kernels);
 void bind_gather(PyObject* kernels);
@@ -29,9 +30,14 @@ void bind_linalg(PyObject* kernels);
 void bind_loss(PyObject* kernels);
 void bind_matmul(PyObject* kernels);
 void bind_optim(PyObject* kernels);
+void bind_optim_adaptive(PyObject* kernels);
 void bind_moving(PyObject* kernels);
 void bind_pooling(PyObject* kernels);
+void bind_regions(PyObject* kernels);
+void bind_sort(PyObject* kernels);
+void bind_resample(PyObject* kernels);
 void bind_norm(PyObject* kernels);
+void bind_random(PyObject* kernels);
 void bind_recurrent(PyObject* kernels);
 void bind_reduce(PyObject* kernels);
 void bind_reduce_backward(PyObject* kernels);
@@ -132,8 +138,8 @@ void fill(PyObject* module) {
   import_numpy();
   if (PyModule_AddFunctions(module, functions) < 0 || !bind_recorder(module)) throw PythonError();
   const Ref<> kernels = owned(PyDict_New());
-  for (const auto bind : {bind_casting, bind_conv, bind_attention, bind_elementwise, bind_gather, bind_guards, bind_loss, bind_matmul,
-                          bind_optim, bind_moving, bind_pooling, bind_norm, bind_recurrent, bind_reduce, bind_reduce_backward, bind_softmax, bind_unscale,
+  for (const auto bind : {bind_casting, bind_conv, bind_ctc, bind_attention, bind_elementwise, bind_gather, bind_guards, bind_loss, bind_matmul,
+                          bind_optim, bind_optim_adaptive, bind_moving, bind_pooling, bind_regions, bind_resample, bind_sort, bind_norm, bind_random, bind_recurrent, bind_reduce, bind_reduce_backward, bind_softmax, bind_unscale,
                           bind_linalg,
                           bind_views})
     bind(kernels);

@@ -100,7 +100,7 @@ def by_hand() -> dict[str, list[tuple[Any, ...]]]:
         "ema_step": [([a], [b], 0.9)],
         "imag_backward": [(a,)],
         "index_last": [((3, 4), (np.array([2, 0, 2]),))],
-        "max_pool2d_indices": [(image, (2, 2), (2, 2), (0, 0), (2, 3))],
+        "region_max_indices": [(image, (((0, 1), (2, 4), 1), ((0, 3), (6, 6), 2)))],
     }
 
 
@@ -109,7 +109,7 @@ QUESTIONS = {"first_nan", "first_outside", "first_unlike", "unscale_gradients"}
 # What takes no arrays is made here, and what draws random numbers draws them here.
 # What has as many elements as it happens to find cannot be traced; a program refuses it by name.
 UNKNOWN_SHAPES = {"bincount", "nonzero", "unique"}
-MADE_HERE = {"arange", "empty", "full", "linspace", "round_stochastically"}
+MADE_HERE = {"arange", "empty", "full", "linspace", "pcg64_at_least", "round_stochastically"}
 
 
 def arrays_of(value: Any) -> list[np.ndarray]:

@@ -11,6 +11,7 @@ import pytest
 from extensor import get_num_threads, set_num_threads
 from extensor.dtypes import bfloat16
 from extensor.kernels import KERNELS, NATIVE
+from extensor.kernels.reference import shrinking as _shrinking  # noqa: F401  (loads later in the package)
 
 pytestmark = pytest.mark.skipif("relu" not in NATIVE, reason="the native module is not built")
 
@@ -67,6 +68,10 @@ ROWS = [
     Row("relu6", 1), Row("relu6_backward", 2), Row("hard_sigmoid", 1, (), 1), Row("hard_sigmoid_backward", 2),
     Row("hard_swish", 1, (), 2), Row("hard_swish_backward", 2, (), 3),
     Row("hard_tanh", 1, (-1.0, 1.0)), Row("hard_tanh_backward", 2, (-1.0, 1.0)),
+    Row("hard_shrink", 1, (0.5,)), Row("hard_shrink_backward", 2, (0.5,)), Row("soft_shrink", 1, (0.5,)),
+    Row("soft_shrink_backward", 2, (0.5,)), Row("threshold", 1, (0.5, -2.0)), Row("threshold_backward", 2, (0.5,)),
+    Row("log_sigmoid", 1, (), 2), Row("log_sigmoid_backward", 2, (), 2.5), Row("softsign", 1, (), 1), Row("softsign_backward", 2, (), 2),
+    Row("tanh_shrink", 1, (), 2, True), Row("celu", 1, (0.75,), 3), Row("celu_backward", 2, (0.75,), 3),
 ]  # fmt: skip
 IDS = [f"{row.name}{row.attributes if row.attributes else ''}".replace(" ", "") for row in ROWS]
 each_row = pytest.mark.parametrize("row", ROWS, ids=IDS)

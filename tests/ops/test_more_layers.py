@@ -26,7 +26,7 @@ IMAGE = et.ones((1, 2, 6, 6))
         (lambda: et.max_pool2d(IMAGE, 2, dilation=0), r"\[max_pool2d\] dilation must be at least 1"),
         (lambda: et.max_pool2d(IMAGE, 3, dilation=3), "larger than the padded x"),
         (lambda: et.avg_pool3d(IMAGE, 2), r"\[avg_pool3d\] x must have the 5 axes"),
-        (lambda: et.adaptive_max_pool2d(IMAGE, (1, 2, 3)), "output_size must be an int or 2 of them"),
+        (lambda: et.adaptive_max_pool2d(IMAGE, (1, 2, 3)), "output_size must be an int or a pair"),
         (lambda: et.adaptive_max_pool1d(X, 0), "output_size must be at least 1"),
         (lambda: et.max_pool_indices(et.ones((3, 3)), 2), r"\[max_pool_indices\] x must be"),
         (lambda: et.interpolate(X), "give either size or scale_factor"),

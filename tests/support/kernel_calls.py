@@ -13,6 +13,8 @@ import numpy as np
 
 from extensor.kernels import KERNELS
 from extensor.kernels.reference import linalg as _linalg  # noqa: F401  (loads later in the package)
+from extensor.kernels.reference import loss_ctc as _loss_ctc  # noqa: F401  (likewise)
+from extensor.kernels.reference import shrinking as _shrinking  # noqa: F401  (likewise)
 
 __all__ = ["LAYOUTS", "arguments"]
 
@@ -61,10 +63,10 @@ USUAL: dict[str, Any] = {
     **dict.fromkeys(["a", "b", "g", "p", "q", "t", "x", "y"], lambda: _values(*SHAPE)),
     "alpha": 0.5, "approximate": True, "axes": (1,), "axis": 1, "beta": 1.5, "causal": True,
     "condition": lambda: _values(*SHAPE) > 0.5, "ddof": 1, "delta": 0.5, "eps": 1e-5, "gamma": 2.0,
-    "high": 0.7, "ignore_index": None, "keepdims": False, "label_smoothing": 0.0, "low": 0.3, "max_val": 0.7,
+    "high": 0.7, "ignore_index": None, "keepdims": False, "label_smoothing": 0.0, "lambd": 0.5, "limit": 0.5, "low": 0.3, "max_val": 0.7,
     "min_val": 0.3, "needs": (True, True), "normalized_shape": (COLUMNS,), "padding_idx": None, "pos_weight": None,
     "reduction": "none", "shape": SHAPE, "shape_a": SHAPE, "shape_b": SHAPE, "targets": lambda: LABELS,
-    "threshold": 20.0, "weight": None,
+    "threshold": 20.0, "value": 0.2, "weight": None,
 }  # fmt: skip
 
 REDUCED = {"g": lambda: _values(ROWS)}
@@ -117,12 +119,49 @@ STEP = {
     **dict.fromkeys(["params", "grads", "buffers", "exp_avgs", "exp_avg_sqs"], _list_of(3)), "max_exp_avg_sqs": None,
     "steps": [1, 2, 3], "lr": 0.1, "momentum": 0.9, "dampening": 0.0, "weight_decay": 0.01, "nesterov": True,
     "maximize": False, "beta1": 0.9, "beta2": 0.99, "eps": 1e-8, "decoupled": True,
+    **dict.fromkeys(["square_avgs", "sums", "acc_deltas"], _list_of(3)), "grad_avgs": None, "alpha": 0.99, "lr_decay": 0.1,
+    "rho": 0.9, "momentum_decay": 0.004, "mu_products": [1.0, 0.9, 0.8],
 }  # fmt: skip
+OTHER_STEPS = [
+    "adadelta_step",
+    "adagrad_step",
+    "lamb_step",
+    "lion_step",
+    "nadam_step",
+    "radam_step",
+    "rmsprop_step",
+]
+CELLS = ((0, 10, 21), (11, 22, 32), 1)
+REGIONS = {
+    "x": lambda: _values(*IMAGES), "g": lambda: _values(4, 8, 3, 3), "shape": IMAGES, "regions": (CELLS, CELLS),
+    "sizes": ((11, 12, 11), (11, 12, 11)),
+}  # fmt: skip
+CTC = {
+    "x": lambda: np.log(_values(30, 8, 12)), "rates": lambda: np.ones(8), "states": lambda: np.tile([0, 1, 0, 2, 0], (8, 1)),
+    "jumps": lambda: np.tile([False, False, False, True, False], (8, 1)), "lengths": lambda: np.full(8, 30),
+    "counts": lambda: np.full(8, 2),
+}  # fmt: skip
+TAPS = {
+    "x": lambda: _values(*IMAGES), "g": lambda: _values(4, 8, 32, 64), "length": 32, "axis": 3,
+    "positions": lambda: np.stack([np.arange(64) // 2, np.minimum(np.arange(64) // 2 + 1, 31)]),
+    "weights": lambda: np.stack([np.full(64, 0.75), np.full(64, 0.25)]),
+}  # fmt: skip
+SORTED = {"axis": 1}
 JOINED = {"tensors": _list_of(3), "axis": 0, "dtype": np.dtype(np.float32)}
 
 OWN: dict[str, dict[str, Any]] = {
     "astype": {"dtype": np.dtype(np.float64)},
-    **dict.fromkeys(["adam_step", "sgd_step"], STEP),
+    **dict.fromkeys(["adam_step", "sgd_step", *OTHER_STEPS], STEP),
+    **dict.fromkeys(["region_max", "region_max_backward", "region_max_indices", "region_mean", "region_mean_backward"], REGIONS),
+    **{key: {"mask": lambda: _values(*SHAPE) > 0.5, "scale": 2.0} for key in ["dropout", "dropout_backward"]},
+    **dict.fromkeys(["ctc_losses", "ctc_shares"], CTC),
+    **{key: {"x": lambda: _squares()} for key in ["eigh", "eigvalsh", "slogdet", "svdvals"]},
+    "svd": {"x": lambda: _squares(), "full_matrices": False},
+    "qr": {"x": lambda: _squares(), "mode": "reduced"},
+    **dict.fromkeys(["resample", "resample_backward"], TAPS),
+    **dict.fromkeys(["sort", "argsort", "sort_backward"], SORTED),
+    **dict.fromkeys(["top_k", "top_k_backward"], SORTED | {"g": lambda: _values(ROWS, 5), "k": 5}),
+    "pcg64_at_least": {"stream": lambda: np.array([1, 2, 3, 5], np.uint64), "p": 0.5},
     **dict.fromkeys(["concatenate", "stack"], JOINED),
     **dict.fromkeys(["conv2d", "conv2d_backward"], CONV),
     **dict.fromkeys(["conv_transpose2d", "conv_transpose2d_backward"], TRANSPOSED),

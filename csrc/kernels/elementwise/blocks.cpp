@@ -6,6 +6,7 @@
 #include "kernels/elementwise/convert.hpp"
 #include "kernels/elementwise/elementwise.hpp"
 #include "kernels/elementwise/losses.hpp"
+#include "kernels/elementwise/updates.hpp"
 #include "kernels/elementwise/powers.hpp"
 
 namespace extensor::EXTENSOR_ISA {

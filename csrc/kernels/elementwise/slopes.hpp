@@ -1,4 +1,4 @@
-// What the formulas are made of: guards, choices, derivatives and updates too long for one line.
+// What the formulas are made of: guards, choices and derivatives too long for one line.
 #pragma once
 
 #include "kernels/elementwise/vecmath.hpp"
@@ -212,21 +212,6 @@ template <class T> EXTENSOR_INLINE Vec<T> mish_slope(Vec<T> x) {
   const Vec<T> result = fma((x * t) * (t * e), fma(-4.0 * z, z, 1.0), t);
   const Vec<T> right = select(x >= limit, 1.0 + (x - x), result);
   return select(x < -0.6, mish_slope_left(x), right);
-}
-
-// The gradient with that of the penalty decay/2 |p|^2; without a penalty p has no say, not even as nan.
-template <class T> EXTENSOR_INLINE Vec<T> decayed(Vec<T> g, Vec<T> p, Vec<T> decay) {
-  return select(decay == 0.0, g, g + decay * p);
-}
-
-template <class T>
-EXTENSOR_INLINE Pair<T> sgd_with_velocity(Vec<T> p, Vec<T> g, Vec<T> velocity, Vec<T> lr, Vec<T> momentum, Vec<T> nesterov) {
-  return {p - lr * select(nesterov != 0.0, g + momentum * velocity, velocity), velocity};
-}
-
-template <class T>
-EXTENSOR_INLINE Triple<T> adam_moved(Vec<T> p, Vec<T> average, Vec<T> square, Vec<T> size, Vec<T> root, Vec<T> eps) {
-  return {p - size * average / (sqrt(square) / root + eps), average, square};
 }
 
 }  // namespace extensor::EXTENSOR_ISA

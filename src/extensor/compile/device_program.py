@@ -19,7 +19,7 @@ from ..graph import next_sequence
 from ..kernels import KERNELS
 from ..kernels.elsewhere import compute
 from ..tensor import ExTensor
-from .device_rules import Moves, clipped, is_clip, is_dropout, moves_of, probability_of
+from .device_rules import Moves, clipped, is_clip, is_dropout, moves_of, scale_of
 from .program import Program
 from .recording import Place, Step
 from .runner import Runner, owner_of
@@ -45,7 +45,7 @@ class DeviceProgram(Program):
         self._moves = {i: moves_of(step) for i, step in enumerate(recording.steps) if step.moves is not None}
         self._here = self._steps_here()
         self._masks = {
-            i: probability_of(call)
+            i: scale_of(call)
             for i, step in enumerate(recording.steps)
             if i not in self._here and is_dropout(call := self._call(step)) and step.kind == "call"
         }

@@ -11,10 +11,11 @@ from ..devices import DeviceArray, kept_there
 from ..errors import CompileError
 from ..kernels import KERNELS
 from ..kernels.elsewhere import compute
+from ..ops.dropout import kept_scale
 from ..tensor import ExTensor
 from .recording import Call, Step
 
-__all__ = ["Moves", "clipped", "is_clip", "is_dropout", "moves_of", "probability_of"]
+__all__ = ["Moves", "clipped", "is_clip", "is_dropout", "moves_of", "scale_of"]
 
 _NOT_OPTIONS = ("params", "lr", "initial_lr")
 
@@ -149,9 +150,9 @@ def is_dropout(call: Call | None) -> bool:
     return call is not None and getattr(call.function, "__name__", "") == "dropout" and call.kind == "op"
 
 
-def probability_of(call: Call) -> float:
-    """With which a dropout drops."""
-    return float(call.kwargs["p"] if "p" in call.kwargs else call.args[1])
+def scale_of(call: Call) -> float:
+    """By what a dropout multiplies what it keeps."""
+    return kept_scale(float(call.kwargs["p"] if "p" in call.kwargs else call.args[1]))
 
 
 _CLIPS = ("clip_grad_norm", "clip_grad_value")

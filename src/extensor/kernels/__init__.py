@@ -30,6 +30,8 @@ from .reference.recurrent_gru import *  # noqa: F403
 from .reference.recurrent_lstm import *  # noqa: F403
 from .reference.recurrent_rnn import *  # noqa: F403
 from .reference.reduction import *  # noqa: F403
+from .reference.regions import *  # noqa: F403
+from .reference.resampling import *  # noqa: F403
 from .reference.selection import *  # noqa: F403
 from .reference.shape import *  # noqa: F403
 from .reference.softmax import *  # noqa: F403

@@ -87,23 +87,3 @@ def transposed_padding_of(
             f"[{function}] output_padding {more} must be smaller than stride {stride} or dilation {dilation}"
         )
     return less, more
-
-
-def pooling_of(
-    function: str, kernel_size: Any, stride: Any, padding: Any
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """The windows of a pooling, the steps between them and the padding."""
-    window = as_pair(function, "kernel_size", kernel_size, 1)
-    strides = window if stride is None else as_pair(function, "stride", stride, 1)
-    pads = as_pair(function, "padding", padding, 0)
-    if any(2 * p > k for p, k in zip(pads, window)):
-        raise ValueError(f"[{function}] padding {pads} must be at most half of kernel_size {window}")
-    return window, strides, pads
-
-
-def grid_of(function: str, output_size: Any, image: tuple[int, ...]) -> tuple[int, ...]:
-    """The height and width of an adaptive pooling's output; None keeps that of the image."""
-    sizes = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * 2
-    if len(sizes) != 2:
-        raise ValueError(f"[{function}] output_size must be an int or a pair, got {describe(output_size)}")
-    return as_pair(function, "output_size", [n if m is None else m for n, m in zip(image, sizes)], 1)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from .. import kernels
 from ..checks import as_floating, as_number, as_tensor
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor
-from ._generators import Rng, as_generator
+from ._generators import Rng, as_generator, draws_at_least
 from ._several import as_grads
 
 __all__ = ["DropoutResult", "dropout", "dropout_backward"]
@@ -51,8 +49,13 @@ def dropout(x: ExTensor, p: float, rng: Rng) -> DropoutResult:
         ([2.0, 0.0, 0.0, 0.0, 2.0, 2.0], [True, False, False, False, True, True])
     """
     x, probability = as_floating("dropout", "x", x), _probability("dropout", p)
-    mask = ExTensor(np.asarray(as_generator("dropout", rng).random(x.shape) >= probability))
-    return DropoutResult(kernels.dropout(x, mask, probability), mask)
+    mask = ExTensor(draws_at_least(as_generator("dropout", rng), x.shape, probability))
+    return DropoutResult(kernels.dropout(x, mask, kept_scale(probability)), mask)
+
+
+def kept_scale(probability: float) -> float:
+    """By what the elements that are kept grow."""
+    return 1 / (1 - probability) if probability < 1 else 0.0
 
 
 def _grad_and_mask(grad_output: Any, mask: Any) -> tuple[ExTensor, ExTensor]:
@@ -80,4 +83,4 @@ def dropout_backward(
         [2.0, 0.0, 2.0]
     """
     grad, mask = _grad_and_mask(grad_output, mask)
-    return kernels.dropout_backward(grad, mask, _probability("dropout_backward", p))
+    return kernels.dropout_backward(grad, mask, kept_scale(_probability("dropout_backward", p)))

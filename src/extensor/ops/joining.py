@@ -25,10 +25,12 @@ from ..dtypes import promote
 from ..errors import describe
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Shape, TensorOrShape
+from ._formulas import on_tensors
+from ._wide import computed_wide
 from .broadcasting import sum_to_shape
 from .casting import cast_like
 from .creation import allocate
-from .indexing import index, index_backward, take_backward
+from .indexing import index, take_backward
 from .shape import reshape
 
 __all__ = [
@@ -360,8 +362,13 @@ def _sources(length: int, before: int, after: int, mode: str) -> np.ndarray:
     return np.where(i < length, i, (2 * length - 1 if mode == "symmetric" else twice) - i)
 
 
-def _source_key(shape: Shape, widths: Widths, mode: str) -> tuple[Any, ...]:
-    return (*np.ix_(*(_sources(n, *width, mode) for n, width in zip(shape, widths))), Ellipsis)
+def _shown(shape: Shape, widths: Widths, mode: str) -> list[tuple[int, ExTensor]]:
+    """The axes that have a margin, and the positions of ``x`` that each shows."""
+    return [
+        (axis, ExTensor(_sources(n, *width, mode)[None]))
+        for axis, (n, width) in enumerate(zip(shape, widths))
+        if any(width)
+    ]
 
 
 @differentiable
@@ -390,10 +397,29 @@ def pad(x: ExTensor, pad_width: Any, mode: str = "constant", constant_values: An
             as_number("pad", "constant_values", int(value) if isinstance(value, bool) else value)
     if mode == "constant":
         return allocate("pad", kernels.pad, x, widths, mode, tuple(map(tuple, values)))
-    return allocate("pad", lambda: kernels.index(x, _source_key(x.shape, widths, mode)))
+    return allocate("pad", _with_margins, x, _shown(x.shape, widths, mode))
 
 
-@backward_of(pad, keeps_shape=("x",))
+def _with_margins(x: ExTensor, shown: list[tuple[int, ExTensor]]) -> ExTensor:
+    for axis, places in shown:
+        x = kernels.resample(x, places, None, axis)
+    return x if shown else kernels.copy(x)
+
+
+@on_tensors(1)
+def _pad_formula(g: Any, x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Any:
+    shape = shape_of("pad_backward", "x", x)
+    widths = _widths("pad_backward", shape, pad_width, mode)
+    if mode == "constant":
+        return index(g, tuple(slice(before, before + n) for n, (before, _) in zip(shape, widths)))
+    for axis, places in reversed(_shown(shape, widths, mode)):
+        g = take_backward(
+            g, (*g.shape[:axis], shape[axis], *g.shape[axis + 1 :]), reshape(places, (-1,)), axis
+        )
+    return g
+
+
+@backward_of(pad, keeps_shape=("x",), formula=_pad_formula)
 def pad_backward(
     grad_output: ExTensor, x: TensorOrShape, pad_width: Any, mode: str = "constant", constant_values: Any = 0
 ) -> ExTensor:
@@ -414,4 +440,11 @@ def pad_backward(
     if mode == "constant":
         inner = tuple(slice(before, before + n) for n, (before, _) in zip(shape, widths))
         return cast_like(index(grad, inner), x)
-    return index_backward(grad, x, _source_key(shape, widths, mode))
+    return cast_like(_without_margins(grad, shape, _shown(shape, widths, mode)), x)
+
+
+@computed_wide
+def _without_margins(grad: ExTensor, shape: Shape, shown: list[tuple[int, ExTensor]]) -> ExTensor:
+    for axis, places in reversed(shown):
+        grad = kernels.resample_backward(grad, shape[axis], places, None, axis)
+    return grad

@@ -16,8 +16,12 @@ from ..checks import as_bool, as_floating, as_grad, as_int, as_integers
 from ..dtypes import float64
 from ..errors import describe
 from ..graph import backward_of, differentiable
+from ..kernels.reference import loss_ctc as kernels
+from ..kernels.reference.loss_ctc import NEVER
 from ..tensor import ExTensor
+from ._formulas import on_tensors
 from ._reduce_loss import as_reduction, loss_shape
+from .broadcasting import broadcast_to
 from .casting import astype, cast_like
 from .exponential import exp
 from .indexing import take_along_axis, take_along_axis_backward
@@ -29,11 +33,9 @@ from .shape import flip, reshape
 
 __all__ = ["ctc", "ctc_backward"]
 
-_NEVER = -1e30  # the logarithm of what cannot be; finite, so that differences of it are
-
 
 class _Paths(NamedTuple):
-    """What a loss sums over: log-probabilities in float64, the states of each sequence, and where it may go."""
+    """What a loss sums over: log-probabilities, the states of each sequence, and where it may go."""
 
     x: ExTensor  # (T, N, C)
     states: np.ndarray  # (N, S): the label of each state
@@ -41,6 +43,11 @@ class _Paths(NamedTuple):
     lengths: np.ndarray  # (N,)
     counts: np.ndarray  # (N,): how many labels each has
     batched: bool
+
+    @property
+    def arrays(self) -> list[ExTensor]:
+        """The states and the lengths, as the kernels take them."""
+        return [ExTensor(v) for v in (self.states, self.jumps, self.lengths, self.counts)]
 
 
 def _lengths(function: str, name: str, value: Any, n: int, most: int) -> np.ndarray:
@@ -60,8 +67,8 @@ def _paths(
             f"[{function}] log_probabilities must have the shape (T, N, C) or (T, C), got {given.shape}"
         )
     batched = given.ndim == 3
-    wide = astype(given if batched else reshape(given, (given.shape[0], 1, given.shape[1])), float64)
-    times, n, classes = wide.shape
+    x = given if batched else reshape(given, (given.shape[0], 1, given.shape[1]))
+    times, n, classes = x.shape
     empty = as_int(function, "blank", blank)
     if not 0 <= empty < classes:
         raise ValueError(f"[{function}] blank must be one of the {classes} classes, got {empty}")
@@ -93,67 +100,7 @@ def _paths(
     jumps = np.zeros(states.shape, bool)
     jumps[:, 3::2] = states[:, 3::2] != states[:, 1:-2:2]
     jumps &= states != empty
-    return _Paths(wide, states, jumps, lengths, counts, batched)
-
-
-def _seen(paths: _Paths) -> ExTensor:
-    """The log-probability of each state at each time: (T, N, S)."""
-    index = ExTensor(np.broadcast_to(paths.states, (paths.x.shape[0], *paths.states.shape)))
-    found = take_along_axis(paths.x, index, 2)
-    return where(found < _NEVER, _NEVER, found)
-
-
-def _moved(a: ExTensor, jumps: np.ndarray) -> ExTensor:
-    """The sum over the states that lead to each: itself, the one before, and the one before that."""
-    n, states = a.shape
-    never = ExTensor(np.full((n, 2), _NEVER))
-    padded = concatenate([never, a], 1)
-    leap = where(ExTensor(jumps), padded[:, :states], _NEVER)
-    return logsumexp(stack([a, padded[:, 1:-1], leap]), 0)
-
-
-def _forward(paths: _Paths, seen: ExTensor) -> list[ExTensor]:
-    """The logarithm of the sum over all paths that reach a state at a time; it stands still when a sequence has ended."""
-    n, states = paths.states.shape
-    start = np.arange(states) < np.minimum(2 * paths.counts[:, None] + 1, 2)
-    a = where(ExTensor(start), seen[0], _NEVER)
-    found = [a]
-    for t in range(1, seen.shape[0]):
-        running = ExTensor(np.broadcast_to((t < paths.lengths)[:, None], (n, states)))
-        a = where(running, _moved(a, paths.jumps) + seen[t], a)
-        found.append(a)
-    return found
-
-
-def _ends(paths: _Paths) -> np.ndarray:
-    """The states that a path may end in: the last label and the blank after it."""
-    places = np.arange(paths.states.shape[1])
-    last = 2 * paths.counts[:, None]
-    return (places == last) | (places == last - 1)
-
-
-def _losses(paths: _Paths, alphas: list[ExTensor]) -> ExTensor:
-    nothing = ExTensor((paths.lengths == 0) & (paths.counts == 0))
-    absent = ExTensor((paths.lengths == 0) & (paths.counts > 0))
-    found = -logsumexp(where(ExTensor(_ends(paths)), alphas[-1], _NEVER), 1)
-    return where(absent, -_NEVER, where(nothing, 0.0, found))
-
-
-def _backward(paths: _Paths, seen: ExTensor) -> list[ExTensor]:
-    """The logarithm of the sum over all ways on from a state at a time, without what is seen there."""
-    n, states = paths.states.shape
-    ends = ExTensor(np.where(_ends(paths), 0.0, _NEVER))
-    # from the end it is the same walk: a state is reached from those that follow it
-    jumps = np.zeros_like(paths.jumps)
-    jumps[:, :-2] = paths.jumps[:, 2:]
-    mirrored = jumps[:, ::-1]
-    b, found = ends, [ends]
-    for t in range(seen.shape[0] - 2, -1, -1):
-        running = ExTensor(np.broadcast_to((t + 1 < paths.lengths)[:, None], (n, states)))
-        step = flip(_moved(flip(b + seen[t + 1], 1), mirrored), 1)
-        b = where(running, step, ends)
-        found.append(b)
-    return found[::-1]
+    return _Paths(x, states, jumps, lengths, counts, batched)
 
 
 @differentiable
@@ -184,8 +131,8 @@ def ctc(
         0.75
     """
     paths = _paths("ctc", log_probabilities, targets, input_lengths, target_lengths, blank)
-    losses = _losses(paths, _forward(paths, _seen(paths))) if paths.x.shape[0] else _without_time(paths)
-    hopeless = losses > -_NEVER / 10
+    losses = kernels.ctc_losses(paths.x, *paths.arrays)
+    hopeless = losses > -NEVER / 10
     losses = where(hopeless, 0.0 if as_bool("ctc", "zero_infinity", zero_infinity) else math.inf, losses)
     wanted = as_reduction("ctc", reduction)
     if wanted == "mean":
@@ -197,11 +144,104 @@ def ctc(
     return astype(losses, as_floating("ctc", "log_probabilities", log_probabilities).dtype)
 
 
-def _without_time(paths: _Paths) -> ExTensor:
-    return ExTensor(np.where(paths.counts > 0, -_NEVER, 0.0))
+# The gradient in differentiable functions
 
 
-@backward_of(ctc)
+def _seen(paths: _Paths) -> ExTensor:
+    """The log-probability of each state at each time: (T, N, S)."""
+    index = ExTensor(np.broadcast_to(paths.states, (paths.x.shape[0], *paths.states.shape)))
+    found = take_along_axis(astype(paths.x, float64), index, 2)
+    return where(found < NEVER, NEVER, found)
+
+
+def _moved(a: ExTensor, jumps: np.ndarray) -> ExTensor:
+    """The sum over the states that lead to each: itself, the one before, and the one before that."""
+    n, states = a.shape
+    never = ExTensor(np.full((n, 2), NEVER))
+    padded = concatenate([never, a], 1)
+    leap = where(ExTensor(jumps), padded[:, :states], NEVER)
+    return logsumexp(stack([a, padded[:, 1:-1], leap]), 0)
+
+
+def _forward(paths: _Paths, seen: ExTensor) -> list[ExTensor]:
+    """The logarithm of the sum over all paths that reach a state at a time; it stands still when a sequence has ended."""
+    n, states = paths.states.shape
+    start = np.arange(states) < np.minimum(2 * paths.counts[:, None] + 1, 2)
+    a = where(ExTensor(start), seen[0], NEVER)
+    found = [a]
+    for t in range(1, seen.shape[0]):
+        running = ExTensor(np.broadcast_to((t < paths.lengths)[:, None], (n, states)))
+        a = where(running, _moved(a, paths.jumps) + seen[t], a)
+        found.append(a)
+    return found
+
+
+def _ends(paths: _Paths) -> np.ndarray:
+    """The states that a path may end in: the last label and the blank after it."""
+    places = np.arange(paths.states.shape[1])
+    last = 2 * paths.counts[:, None]
+    return (places == last) | (places == last - 1)
+
+
+def _losses(paths: _Paths, alphas: list[ExTensor]) -> ExTensor:
+    nothing = ExTensor((paths.lengths == 0) & (paths.counts == 0))
+    absent = ExTensor((paths.lengths == 0) & (paths.counts > 0))
+    found = -logsumexp(where(ExTensor(_ends(paths)), alphas[-1], NEVER), 1)
+    return where(absent, -NEVER, where(nothing, 0.0, found))
+
+
+def _backward(paths: _Paths, seen: ExTensor) -> list[ExTensor]:
+    """The logarithm of the sum over all ways on from a state at a time, without what is seen there."""
+    n, states = paths.states.shape
+    ends = ExTensor(np.where(_ends(paths), 0.0, NEVER))
+    # from the end it is the same walk: a state is reached from those that follow it
+    jumps = np.zeros_like(paths.jumps)
+    jumps[:, :-2] = paths.jumps[:, 2:]
+    mirrored = jumps[:, ::-1]
+    b, found = ends, [ends]
+    for t in range(seen.shape[0] - 2, -1, -1):
+        running = ExTensor(np.broadcast_to((t + 1 < paths.lengths)[:, None], (n, states)))
+        step = flip(_moved(flip(b + seen[t + 1], 1), mirrored), 1)
+        b = where(running, step, ends)
+        found.append(b)
+    return found[::-1]
+
+
+@on_tensors(2)
+def _ctc_formula(
+    grad_output: Any, log_probabilities: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0,
+    reduction: str = "mean", zero_infinity: bool = False,
+) -> Any:  # fmt: skip
+    paths, rates = _rates(
+        "ctc_backward",
+        grad_output,
+        log_probabilities,
+        targets,
+        input_lengths,
+        target_lengths,
+        blank,
+        reduction,
+    )
+    if not paths.x.size:
+        return 0 * log_probabilities
+    n = paths.x.shape[1]
+    seen = _seen(paths)
+    alphas, betas = _forward(paths, seen), _backward(paths, seen)
+    losses = _losses(paths, alphas)
+    hopeless = losses > -NEVER / 10
+    rate = where(hopeless, 0.0 if zero_infinity else math.nan, rates)
+    shares = []
+    for t, (a, b) in enumerate(zip(alphas, betas)):
+        level = a + b + reshape(where(hopeless, 0.0, losses), (n, 1))
+        share = exp(where(level > 1, 1.0, level))  # 1 but for rounding
+        running = ExTensor(np.broadcast_to((t < paths.lengths)[:, None], share.shape))
+        shares.append(where(running, -share * reshape(rate, (n, 1)), 0.0))
+    index = ExTensor(np.broadcast_to(paths.states, (paths.x.shape[0], *paths.states.shape)))
+    found = take_along_axis_backward(stack(shares), paths.x.shape, index, 2)
+    return reshape(cast_like(found, log_probabilities), log_probabilities.shape)
+
+
+@backward_of(ctc, formula=_ctc_formula)
 def ctc_backward(
     grad_output: ExTensor,
     log_probabilities: ExTensor,
@@ -223,33 +263,34 @@ def ctc_backward(
         >>> et.ctc_backward(et.tensor(1.0), even, et.tensor([[1]]), [1], [1]).tolist()
         [[[0.0, -1.0]]]
     """
-    function = "ctc_backward"
-    paths = _paths(function, log_probabilities, targets, input_lengths, target_lengths, blank)
-    given = as_floating(function, "log_probabilities", log_probabilities)
+    paths, rates = _rates(
+        "ctc_backward",
+        grad_output,
+        log_probabilities,
+        targets,
+        input_lengths,
+        target_lengths,
+        blank,
+        reduction,
+    )
+    given = as_floating("ctc_backward", "log_probabilities", log_probabilities)
+    if not paths.x.size:
+        return reshape(cast_like(0 * paths.x, given), given.shape)
+    lost = 0.0 if as_bool("ctc_backward", "zero_infinity", zero_infinity) else math.nan
+    hopeless = kernels.ctc_losses(paths.x, *paths.arrays) > -NEVER / 10
+    found = kernels.ctc_shares(where(hopeless, lost, rates), paths.x, *paths.arrays)
+    return reshape(cast_like(found, given), given.shape)
+
+
+def _rates(
+    function: str, grad_output: Any, x: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: Any, reduction: Any
+) -> tuple[_Paths, ExTensor]:  # fmt: skip
+    """The paths, and the gradient of the loss of each sequence in float64."""
+    paths = _paths(function, x, targets, input_lengths, target_lengths, blank)
     wanted = as_reduction(function, reduction)
     n = paths.x.shape[1]
     grad = as_grad(function, grad_output, loss_shape((n,) if paths.batched else (), wanted))
     grad = reshape(astype(grad, float64), (n,) if wanted == "none" else (1,))
     if wanted == "mean":
         grad = grad / ExTensor(np.maximum(paths.counts, 1) * max(n, 1.0))
-    if not paths.x.size:
-        return (
-            cast_like(0 * paths.x, given)
-            if paths.batched
-            else reshape(cast_like(0 * paths.x, given), given.shape)
-        )
-    seen = _seen(paths)
-    alphas, betas = _forward(paths, seen), _backward(paths, seen)
-    losses = _losses(paths, alphas)
-    hopeless = losses > -_NEVER / 10
-    lost = 0.0 if as_bool(function, "zero_infinity", zero_infinity) else math.nan
-    rate = where(hopeless, lost, reshape(grad, (-1,)) + 0 * losses)
-    shares = []
-    for t, (a, b) in enumerate(zip(alphas, betas)):
-        level = a + b + reshape(where(hopeless, 0.0, losses), (n, 1))
-        share = exp(where(level > 1, 1.0, level))  # 1 but for rounding
-        running = ExTensor(np.broadcast_to((t < paths.lengths)[:, None], share.shape))
-        shares.append(where(running, -share * reshape(rate, (n, 1)), 0.0))
-    index = ExTensor(np.broadcast_to(paths.states, (paths.x.shape[0], *paths.states.shape)))
-    found = take_along_axis_backward(stack(shares), paths.x.shape, index, 2)
-    return reshape(cast_like(found, given), given.shape)
+    return paths, broadcast_to(grad, (n,))

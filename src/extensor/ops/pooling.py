@@ -1,63 +1,31 @@
-"""Pooling of images (N, C, H, W): one number for each window of each channel, and the gradients."""
+"""Pooling of images (N, C, H, W): one number for each window of each channel, and the gradients; see :mod:`._pooled`."""
 
 from __future__ import annotations
 
-import math
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from .. import kernels
-from ..checks import as_bool, as_floating, as_grad, differentiable_input, shape_of
+from ..checks import as_floating, as_grad, shape_of
 from ..graph import backward_of, differentiable
-from ..kernels.reference.pooling import cells, divisors
 from ..tensor import ExTensor, Shape, TensorOrShape
-from ._formulas import on_tensors
-from ._maxima import maxima, maxima_backward, window_positions
-from ._spatial import as_pair, check_axes, grid_of, pooling_of, remembered
-from .casting import cast_like
-from .conv import conv_transpose2d
-from .creation import ones, zeros
-from .indexing import take_along_axis_backward
-from .joining import pad
+from ._pooled import (
+    adaptive_avg,
+    adaptive_avg_backward,
+    adaptive_avg_formula,
+    avg_formula,
+    avg_pooled,
+    avg_pooled_backward,
+    max_formula,
+    max_pooled,
+    max_pooled_backward,
+)
+from ._spatial import check_axes
 from .reduction import mean_backward
 
 __all__ = [
     "adaptive_avg_pool2d", "adaptive_avg_pool2d_backward", "avg_pool2d", "avg_pool2d_backward",
     "global_avg_pool2d", "global_avg_pool2d_backward", "max_pool2d", "max_pool2d_backward",
 ]  # fmt: skip
-
-
-class Windows(NamedTuple):
-    """The checked options of a pooling, as kernels take them."""
-
-    window: tuple[int, ...]
-    stride: tuple[int, ...]
-    padding: tuple[int, ...]
-    size: tuple[int, ...]
-
-
-@remembered
-def _windows(
-    function: str, x: Shape, kernel_size: Any, stride: Any, padding: Any, ceil_mode: Any, dilation: Any = 1
-) -> Windows:
-    check_axes(function, "x", x, "N, C, H, W")
-    window, strides, pads = pooling_of(function, kernel_size, stride, padding)
-    partial = as_bool(function, "ceil_mode", ceil_mode)
-    size = []
-    gaps = as_pair(function, "dilation", dilation, 1)
-    reach = tuple(d * (k - 1) + 1 for d, k in zip(gaps, window))
-    for n, k, s, p in zip(x[2:], reach, strides, pads):
-        count = -((k - n - 2 * p) // s) + 1 if partial else (n + 2 * p - k) // s + 1
-        if partial and (count - 1) * s >= n + p:
-            count -= 1  # a window must begin on the image or on the padding before it
-        size.append(count)
-    if 0 in x[2:] or min(size) < 1:
-        raise ValueError(
-            f"[{function}] kernel_size {window} is larger than the padded x: {x} with padding {pads}; "
-            "use more padding or a smaller kernel_size"
-        )
-    return Windows(window, strides, pads, tuple(size))
 
 
 @differentiable
@@ -89,56 +57,10 @@ def max_pool2d(
         >>> et.max_pool2d(et.tensor([[[[1.0, 2.0, 0.0, 3.0], [4.0, 0.0, 1.0, 1.0]]]]), 2).tolist()
         [[[[4.0, 3.0]]]]
     """
-    x = as_floating("max_pool2d", "x", x)
-    how = _windows("max_pool2d", x.shape, kernel_size, stride, padding, ceil_mode, dilation)
-    gaps = _gaps("max_pool2d", dilation)
-    return maxima(*dilated(x, how, gaps)[:2]) if gaps else kernels.max_pool2d(x, *how)
+    return max_pooled("max_pool2d", x, kernel_size, stride, padding, ceil_mode, dilation, 2)
 
 
-def _gaps(function: str, dilation: Any) -> tuple[int, ...] | None:
-    """The distances between elements of a window; None if they stand side by side."""
-    found = as_pair(function, "dilation", dilation, 1)
-    return None if set(found) == {1} else found
-
-
-def dilated(
-    x: ExTensor, how: Windows, dilation: tuple[int, ...]
-) -> tuple[ExTensor, list[np.ndarray], list[tuple[int, int]]]:
-    """``x`` with its padding of -inf, the positions of the windows in it, and that padding."""
-    positions = [
-        window_positions(m, k, s, d) for m, k, s, d in zip(how.size, how.window, how.stride, dilation)
-    ]
-    ends = [int(p.max(initial=0)) + 1 for p in positions]
-    margins = [(p, max(p, end - n - p)) for p, end, n in zip(how.padding, ends, x.shape[2:])]
-    if any(map(any, margins)):
-        x = pad(x, [(0, 0), (0, 0), *margins], constant_values=-math.inf)
-    return x, positions, margins
-
-
-@on_tensors(2)
-def _max_pool2d_formula(
-    g: Any,
-    x: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    dilation: Any = 1,
-) -> Any:
-    how = _windows("max_pool2d_backward", x.shape, kernel_size, stride, padding, ceil_mode, dilation)
-    gaps = _gaps("max_pool2d_backward", dilation)
-    if gaps:
-        return _dilated_backward(g, x, how, gaps)
-    n, channels, height, width = x.shape
-    places = kernels.max_pool2d_indices(x, *how).reshape((n, channels, math.prod(how.size)))
-    grad = take_along_axis_backward(g.reshape(places.shape), (n, channels, height * width), places, axis=2)
-    blank = kernels.max_pool2d_backward(
-        zeros(g.shape, g.dtype), x, *how
-    )  # nan in windows that hold one, else 0
-    return grad.reshape(x.shape) + blank
-
-
-@backward_of(max_pool2d, formula=_max_pool2d_formula)
+@backward_of(max_pool2d, formula=max_formula("max_pool2d_backward", 2))
 def max_pool2d_backward(
     grad_output: ExTensor,
     x: ExTensor,
@@ -162,20 +84,8 @@ def max_pool2d_backward(
         >>> et.max_pool2d_backward(et.ones((1, 1, 1, 1)), et.tensor([[[[1.0, 2.0], [2.0, 0.0]]]]), 2).tolist()
         [[[[0.0, 1.0], [0.0, 0.0]]]]
     """
-    x = differentiable_input("max_pool2d_backward", "x", x)
-    how = _windows("max_pool2d_backward", x.shape, kernel_size, stride, padding, ceil_mode, dilation)
-    grad = as_grad("max_pool2d_backward", grad_output, (*x.shape[:2], *how.size))
-    gaps = _gaps("max_pool2d_backward", dilation)
-    if gaps:
-        return cast_like(_dilated_backward(grad, x, how, gaps), x)
-    return cast_like(kernels.max_pool2d_backward(grad, x, *how), x)
-
-
-def _dilated_backward(grad: ExTensor, x: ExTensor, how: Windows, dilation: tuple[int, ...]) -> ExTensor:
-    whole, positions, margins = dilated(x, how, dilation)
-    found = maxima_backward(grad, whole, positions)
-    (top, _), (left, _) = margins
-    return found[:, :, top : top + x.shape[2], left : left + x.shape[3]]
+    options = kernel_size, stride, padding, ceil_mode, dilation
+    return max_pooled_backward("max_pool2d_backward", grad_output, x, *options, 2)
 
 
 @differentiable
@@ -205,34 +115,10 @@ def avg_pool2d(
         >>> et.avg_pool2d(et.tensor([[[[1.0, 2.0, 0.0, 3.0], [4.0, 1.0, 1.0, 0.0]]]]), 2).tolist()
         [[[[2.0, 1.0]]]]
     """
-    x = as_floating("avg_pool2d", "x", x)
-    how = _windows("avg_pool2d", x.shape, kernel_size, stride, padding, ceil_mode)
-    return kernels.avg_pool2d(x, *how, as_bool("avg_pool2d", "count_include_pad", count_include_pad))
+    return avg_pooled("avg_pool2d", x, kernel_size, stride, padding, ceil_mode, count_include_pad, 2)
 
 
-@on_tensors(1)
-def _avg_pool2d_formula(
-    g: Any,
-    x: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> Any:
-    shape = shape_of("avg_pool2d_backward", "x", x)
-    how = _windows("avg_pool2d_backward", shape, kernel_size, stride, padding, ceil_mode)
-    counts = ExTensor(divisors(shape, *how, count_include_pad).astype(g.dtype))
-    share = (g / counts).reshape((shape[0] * shape[1], 1, *how.size))
-    reach = [(m - 1) * s + k for m, s, k in zip(how.size, how.stride, how.window)]
-    (top, left), (bottom, right) = how.padding, (p + n for p, n in zip(how.padding, shape[2:]))
-    missing = (max(0, bottom - reach[0]), max(0, right - reach[1]))  # what the last step does not reach
-    kernel = ones((1, 1, *how.window), g.dtype)
-    whole = conv_transpose2d(share, kernel, stride=how.stride, output_padding=missing)
-    return whole[:, :, top:bottom, left:right].reshape(shape)
-
-
-@backward_of(avg_pool2d, keeps_shape=("x",), formula=_avg_pool2d_formula)
+@backward_of(avg_pool2d, keeps_shape=("x",), formula=avg_formula("avg_pool2d_backward", 2))
 def avg_pool2d_backward(
     grad_output: ExTensor,
     x: TensorOrShape,
@@ -254,11 +140,8 @@ def avg_pool2d_backward(
         >>> et.avg_pool2d_backward(et.ones((1, 1, 1, 2)), (1, 1, 2, 4), 2).tolist()
         [[[[0.25, 0.25, 0.25, 0.25], [0.25, 0.25, 0.25, 0.25]]]]
     """
-    shape = shape_of("avg_pool2d_backward", "x", x)
-    how = _windows("avg_pool2d_backward", shape, kernel_size, stride, padding, ceil_mode)
-    include = as_bool("avg_pool2d_backward", "count_include_pad", count_include_pad)
-    grad = as_grad("avg_pool2d_backward", grad_output, (*shape[:2], *how.size))
-    return cast_like(kernels.avg_pool2d_backward(grad, shape, *how, include), x)
+    options = kernel_size, stride, padding, ceil_mode, count_include_pad
+    return avg_pooled_backward("avg_pool2d_backward", grad_output, x, *options, 2)
 
 
 def _check_image(function: str, shape: Shape) -> None:
@@ -298,12 +181,6 @@ def global_avg_pool2d_backward(grad_output: ExTensor, x: TensorOrShape) -> ExTen
     return mean_backward(grad, x, axis=(2, 3), keepdims=True)
 
 
-def _grid(function: str, shape: Shape, output_size: Any) -> tuple[int, ...]:
-    """The height and width of an adaptive pooling's output."""
-    _check_image(function, shape)
-    return grid_of(function, output_size, shape[2:])
-
-
 @differentiable
 def adaptive_avg_pool2d(x: ExTensor, output_size: Any) -> ExTensor:
     """The means of a grid of cells, as many as ``output_size`` says.
@@ -323,34 +200,12 @@ def adaptive_avg_pool2d(x: ExTensor, output_size: Any) -> ExTensor:
         >>> et.adaptive_avg_pool2d(et.tensor([[[[1.0, 2.0, 6.0]]]]), (1, 2)).tolist()
         [[[[1.5, 4.0]]]]
     """
-    x = as_floating("adaptive_avg_pool2d", "x", x)
-    size = _grid("adaptive_avg_pool2d", x.shape, output_size)
-    even = _even_windows(x.shape, size)
-    return kernels.avg_pool2d(x, *even, True) if even else kernels.adaptive_avg_pool2d(x, size)
+    return adaptive_avg("adaptive_avg_pool2d", x, output_size, 2)
 
 
-def _even_windows(x: Shape, size: tuple[int, ...]) -> Windows | None:
-    """Cells of one size side by side, which are the windows of a plain pooling; None if they are not."""
-    if any(not m or n % m for n, m in zip(x[2:], size)):
-        return None
-    window = tuple(n // m for n, m in zip(x[2:], size))
-    return Windows(window, window, (0, 0), size) if all(window) else None
-
-
-@on_tensors(1)
-def _adaptive_avg_pool2d_formula(g: Any, x: Any, output_size: Any) -> Any:
-    shape = shape_of("adaptive_avg_pool2d_backward", "x", x)
-    rows, columns = cells(shape[2], g.shape[2]), cells(shape[3], g.shape[3])
-    tall = zeros((*shape[:3], g.shape[3]), g.dtype)
-    for i, (top, bottom) in enumerate(rows):
-        tall = tall.at[:, :, top:bottom].add(g[:, :, i : i + 1] / (bottom - top))
-    grad = zeros(shape, g.dtype)
-    for j, (left, right) in enumerate(columns):
-        grad = grad.at[:, :, :, left:right].add(tall[:, :, :, j : j + 1] / (right - left))
-    return grad
-
-
-@backward_of(adaptive_avg_pool2d, keeps_shape=("x",), formula=_adaptive_avg_pool2d_formula)
+@backward_of(
+    adaptive_avg_pool2d, keeps_shape=("x",), formula=adaptive_avg_formula("adaptive_avg_pool2d_backward")
+)
 def adaptive_avg_pool2d_backward(grad_output: ExTensor, x: TensorOrShape, output_size: Any) -> ExTensor:
     """Gradient of :func:`adaptive_avg_pool2d`: every element of a cell gets an equal share.
 
@@ -364,10 +219,4 @@ def adaptive_avg_pool2d_backward(grad_output: ExTensor, x: TensorOrShape, output
         >>> et.adaptive_avg_pool2d_backward(et.ones((1, 1, 1, 2)), (1, 1, 1, 3), (1, 2)).tolist()
         [[[[0.5, 1.0, 0.5]]]]
     """
-    shape = shape_of("adaptive_avg_pool2d_backward", "x", x)
-    size = _grid("adaptive_avg_pool2d_backward", shape, output_size)
-    grad = as_grad("adaptive_avg_pool2d_backward", grad_output, (*shape[:2], *size))
-    even = _even_windows(shape, size)
-    if even:
-        return cast_like(kernels.avg_pool2d_backward(grad, shape, *even, True), x)
-    return cast_like(kernels.adaptive_avg_pool2d_backward(grad, shape), x)
+    return adaptive_avg_backward("adaptive_avg_pool2d_backward", grad_output, x, output_size, 2)

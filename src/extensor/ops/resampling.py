@@ -5,6 +5,7 @@ Interpolation is linear in x and goes axis by axis: every new element is a weigh
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import kernels
 from ..checks import (
     as_bool,
     as_floating,
@@ -26,6 +28,7 @@ from ..checks import (
 from ..errors import describe
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Shape, TensorOrShape
+from ._formulas import on_tensors
 from ._pairs import BOTH, Needs
 from ._spatial import check_axes
 from ._wide import computed_wide, forward_wide
@@ -35,7 +38,7 @@ from .casting import cast_like
 from .creation import zeros
 from .elementwise import clip, floor
 from .elementwise import round as rounded
-from .indexing import take, take_along_axis, take_along_axis_backward, take_backward
+from .indexing import take_along_axis, take_along_axis_backward, take_backward
 from .joining import stack
 from .matrix import matmul, transpose
 from .pooling import adaptive_avg_pool2d, adaptive_avg_pool2d_backward
@@ -71,6 +74,11 @@ class _Taps(NamedTuple):
 
     positions: np.ndarray
     weights: np.ndarray | None
+
+    @property
+    def tensors(self) -> tuple[ExTensor, ExTensor | None]:
+        """As the kernels take them."""
+        return ExTensor(self.positions), None if self.weights is None else ExTensor(self.weights)
 
 
 def _sizes(
@@ -113,6 +121,7 @@ def _sizes(
     return lengths, scales
 
 
+@functools.lru_cache(maxsize=256)
 def _taps(n: int, m: int, scale: float | None, mode: str, align_corners: bool) -> _Taps:
     new = np.arange(m, dtype=np.float64)
     ratio = n / m if scale is None else 1 / scale
@@ -202,10 +211,7 @@ def interpolate(
     if mode == "area":
         return _AREA[len(lengths)](x, lengths)
     for axis, taps in rows:
-        parts = [take(x, ExTensor(p), axis) for p in taps.positions]
-        if taps.weights is not None:
-            parts = [part * _weights(taps, k, axis, x) for k, part in enumerate(parts)]
-        x = _added(parts)
+        x = kernels.resample(x, *taps.tensors, axis)
     return x
 
 
@@ -216,7 +222,33 @@ def _added(parts: Sequence[ExTensor]) -> ExTensor:
     return found
 
 
-@backward_of(interpolate, keeps_shape=("x",))
+@on_tensors(1)
+def _interpolate_formula(
+    g: Any,
+    x: Any,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool = False,
+) -> Any:
+    function = "interpolate_backward"
+    shape = shape_of(function, "x", x)
+    lengths, rows = _each_axis(function, shape, size, scale_factor, mode, align_corners)
+    if mode == "area":
+        return _AREA_BACKWARD[len(lengths)](g, shape, lengths)
+    for axis, taps in reversed(rows):
+        before = (*g.shape[:axis], shape[axis], *g.shape[axis + 1 :])
+        parts = [
+            take_backward(
+                g if taps.weights is None else g * _weights(taps, k, axis, g), before, ExTensor(p), axis
+            )
+            for k, p in enumerate(taps.positions)
+        ]
+        g = _added(parts)
+    return g
+
+
+@backward_of(interpolate, keeps_shape=("x",), formula=_interpolate_formula)
 @computed_wide
 def interpolate_backward(
     grad_output: ExTensor,
@@ -240,17 +272,7 @@ def interpolate_backward(
     if mode == "area":
         return cast_like(_AREA_BACKWARD[len(lengths)](grad, shape, lengths), x)
     for axis, taps in reversed(rows):
-        before = (*grad.shape[:axis], shape[axis], *grad.shape[axis + 1 :])
-        parts = [
-            take_backward(
-                grad if taps.weights is None else grad * _weights(taps, k, axis, grad),
-                before,
-                ExTensor(p),
-                axis,
-            )
-            for k, p in enumerate(taps.positions)
-        ]
-        grad = _added(parts)
+        grad = kernels.resample_backward(grad, shape[axis], *taps.tensors, axis)
     return cast_like(grad, x)
 
 

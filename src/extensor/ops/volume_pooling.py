@@ -1,33 +1,32 @@
 """Pooling of sequences (N, C, L) and volumes (N, C, D, H, W), the largest elements of adaptive cells, and the gradients.
 
-A sequence is an image of one row. Windows of a volume are windows of its slices, and then windows of those along the depth:
-both are poolings of images.
+What they have in common with those of images stands in :mod:`._pooled`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from ..checks import as_bool, as_floating, as_grad, differentiable_input, shape_of
-from ..errors import describe
+from ..checks import as_floating
 from ..graph import backward_of, differentiable, undifferentiated
-from ..tensor import ExTensor, Shape, TensorOrShape
-from ._maxima import cell_positions, flat_places, maxima, maxima_backward, window_positions
-from ._spatial import as_pair, check_axes
-from ._wide import computed_wide, forward_wide
-from .casting import cast_like
-from .joining import pad
-from .pooling import (
-    adaptive_avg_pool2d,
-    adaptive_avg_pool2d_backward,
-    avg_pool2d,
-    avg_pool2d_backward,
-    max_pool2d,
-    max_pool2d_backward,
+from ..tensor import ExTensor, TensorOrShape
+from ._formulas import on_tensors
+from ._pooled import (
+    adaptive_avg,
+    adaptive_avg_backward,
+    adaptive_avg_formula,
+    adaptive_max,
+    adaptive_max_backward,
+    adaptive_max_formula,
+    adaptive_max_places,
+    avg_formula,
+    avg_pooled,
+    avg_pooled_backward,
+    max_formula,
+    max_places,
+    max_pooled,
+    max_pooled_backward,
 )
-from .shape import reshape
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool1d_backward", "adaptive_avg_pool3d", "adaptive_avg_pool3d_backward",
@@ -36,39 +35,6 @@ __all__ = [
     "avg_pool3d", "avg_pool3d_backward", "max_pool1d", "max_pool1d_backward", "max_pool3d", "max_pool3d_backward",
     "max_pool_indices",
 ]  # fmt: skip
-
-_AXES = {1: "N, C, L", 2: "N, C, H, W", 3: "N, C, D, H, W"}
-
-
-def _row(x: Any) -> Any:
-    """A sequence (or its shape) as an image of one row."""
-    shape = x.shape if isinstance(x, ExTensor) else x
-    image = (*shape[:2], 1, shape[2])
-    return reshape(x, image) if isinstance(x, ExTensor) else image
-
-
-def _along(function: str, kernel_size: Any, stride: Any, padding: Any) -> dict[str, Any]:
-    """The options of a pooling of sequences as those of images of one row."""
-    (window,) = as_pair(function, "kernel_size", kernel_size, 1, 1)
-    (step,) = (window,) if stride is None else as_pair(function, "stride", stride, 1, 1)
-    (margin,) = as_pair(function, "padding", padding, 0, 1)
-    _check_padding(function, (margin,), (window,))
-    return {"kernel_size": (1, window), "stride": (1, step), "padding": (0, margin)}
-
-
-def _check_padding(function: str, padding: tuple[int, ...], window: tuple[int, ...]) -> None:
-    if any(2 * p > k for p, k in zip(padding, window)):
-        raise ValueError(f"[{function}] padding {padding} must be at most half of kernel_size {window}")
-
-
-def _gap(function: str, dilation: Any) -> tuple[int, int]:
-    return (1, *as_pair(function, "dilation", dilation, 1, 1))  # type: ignore[return-value]
-
-
-def _sequence(function: str, x: Any) -> ExTensor:
-    found = as_floating(function, "x", x)
-    check_axes(function, "x", found.shape, _AXES[1])
-    return found
 
 
 @differentiable
@@ -87,13 +53,10 @@ def max_pool1d(
         >>> et.max_pool1d(et.tensor([[[1.0, 3.0, 2.0, 0.0]]]), 2).tolist()
         [[[3.0, 2.0]]]
     """
-    x, how = _sequence("max_pool1d", x), _along("max_pool1d", kernel_size, stride, padding)
-    as_bool("max_pool1d", "ceil_mode", ceil_mode)
-    y = max_pool2d(_row(x), **how, ceil_mode=ceil_mode, dilation=_gap("max_pool1d", dilation))
-    return reshape(y, (*y.shape[:2], y.shape[3]))
+    return max_pooled("max_pool1d", x, kernel_size, stride, padding, ceil_mode, dilation, 1)
 
 
-@backward_of(max_pool1d)
+@backward_of(max_pool1d, formula=max_formula("max_pool1d_backward", 1))
 def max_pool1d_backward(
     grad_output: ExTensor,
     x: ExTensor,
@@ -110,106 +73,8 @@ def max_pool1d_backward(
         >>> et.max_pool1d_backward(et.ones((1, 1, 2)), et.tensor([[[1.0, 3.0, 2.0, 2.0]]]), 2).tolist()
         [[[0.0, 1.0, 1.0, 0.0]]]
     """
-    function = "max_pool1d_backward"
-    x = differentiable_input(function, "x", x)
-    check_axes(function, "x", x.shape, _AXES[1])
-    as_bool(function, "ceil_mode", ceil_mode)
-    how = _along(function, kernel_size, stride, padding)
-    grad = _grad_row(function, grad_output, x.shape)
-    found = max_pool2d_backward(grad, _row(x), **how, ceil_mode=ceil_mode, dilation=_gap(function, dilation))
-    return reshape(found, x.shape)
-
-
-def _grad_row(function: str, grad_output: Any, x: Shape) -> ExTensor:
-    grad = as_floating(function, "grad_output", grad_output)
-    if grad.ndim != 3 or grad.shape[:2] != x[:2]:
-        raise ValueError(f"[{function}] grad_output has shape {grad.shape}, but x has shape {x}")
-    return _row(grad)
-
-
-@differentiable
-def avg_pool1d(
-    x: ExTensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> ExTensor:
-    """The mean of each window of sequences; arguments as :func:`avg_pool2d`, for one direction.
-
-    Example:
-        >>> import extensor as et
-        >>> et.avg_pool1d(et.tensor([[[1.0, 3.0, 2.0, 0.0]]]), 2).tolist()
-        [[[2.0, 1.0]]]
-    """
-    x, how = _sequence("avg_pool1d", x), _along("avg_pool1d", kernel_size, stride, padding)
-    as_bool("avg_pool1d", "ceil_mode", ceil_mode)
-    as_bool("avg_pool1d", "count_include_pad", count_include_pad)
-    y = avg_pool2d(_row(x), **how, ceil_mode=ceil_mode, count_include_pad=count_include_pad)
-    return reshape(y, (*y.shape[:2], y.shape[3]))
-
-
-@backward_of(avg_pool1d, keeps_shape=("x",))
-def avg_pool1d_backward(
-    grad_output: ExTensor,
-    x: TensorOrShape,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> ExTensor:
-    """Gradient of :func:`avg_pool1d`: every element of a window gets an equal share. ``x`` may be just its shape.
-
-    Example:
-        >>> import extensor as et
-        >>> et.avg_pool1d_backward(et.ones((1, 1, 2)), (1, 1, 4), 2).tolist()
-        [[[0.5, 0.5, 0.5, 0.5]]]
-    """
-    function = "avg_pool1d_backward"
-    shape = shape_of(function, "x", x)
-    check_axes(function, "x", shape, _AXES[1])
-    as_bool(function, "ceil_mode", ceil_mode)
-    as_bool(function, "count_include_pad", count_include_pad)
-    how = _along(function, kernel_size, stride, padding)
-    grad = _grad_row(function, grad_output, shape)
-    found = avg_pool2d_backward(
-        grad, _row(shape), **how, ceil_mode=ceil_mode, count_include_pad=count_include_pad
-    )
-    return cast_like(reshape(found, shape), x)
-
-
-# Volumes
-
-
-def _in_two(
-    function: str, kernel_size: Any, stride: Any, padding: Any
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The options of a pooling of volumes as those within slices and those along the depth."""
-    window = as_pair(function, "kernel_size", kernel_size, 1, 3)
-    steps = window if stride is None else as_pair(function, "stride", stride, 1, 3)
-    margins = as_pair(function, "padding", padding, 0, 3)
-    _check_padding(function, margins, window)
-    inside = {"kernel_size": window[1:], "stride": steps[1:], "padding": margins[1:]}
-    deep = {"kernel_size": (window[0], 1), "stride": (steps[0], 1), "padding": (margins[0], 0)}
-    return inside, deep
-
-
-def _as_slices(x: Any) -> Any:
-    """(N, C, D, H, W) as images (N, C * D, H, W)."""
-    shape = x.shape if isinstance(x, ExTensor) else x
-    images = (shape[0], shape[1] * shape[2], *shape[3:])
-    return reshape(x, images) if isinstance(x, ExTensor) else images
-
-
-def _as_columns(slices: ExTensor, x: Shape) -> ExTensor:
-    """What slices have become, as images (N, C, D, h * w) of the depth."""
-    return reshape(slices, (*x[:3], slices.shape[2] * slices.shape[3]))
-
-
-def _volume(function: str, shape: Shape) -> None:
-    check_axes(function, "x", shape, _AXES[3])
+    options = kernel_size, stride, padding, ceil_mode, dilation
+    return max_pooled_backward("max_pool1d_backward", grad_output, x, *options, 1)
 
 
 @differentiable
@@ -228,20 +93,10 @@ def max_pool3d(
         >>> et.max_pool3d(et.tensor([[[[[1.0, 3.0]], [[2.0, 0.0]]]]]), (2, 1, 2)).tolist()
         [[[[[3.0]]]]]
     """
-    x = as_floating("max_pool3d", "x", x)
-    _volume("max_pool3d", x.shape)
-    as_bool("max_pool3d", "ceil_mode", ceil_mode)
-    (inside, deep), gaps = (
-        _in_two("max_pool3d", kernel_size, stride, padding),
-        as_pair("max_pool3d", "dilation", dilation, 1, 3),
-    )
-    slices = max_pool2d(_as_slices(x), **inside, ceil_mode=ceil_mode, dilation=gaps[1:])
-    y = max_pool2d(_as_columns(slices, x.shape), **deep, ceil_mode=ceil_mode, dilation=(gaps[0], 1))
-    return reshape(y, (*y.shape[:3], *slices.shape[2:]))
+    return max_pooled("max_pool3d", x, kernel_size, stride, padding, ceil_mode, dilation, 3)
 
 
-@backward_of(max_pool3d)
-@computed_wide
+@backward_of(max_pool3d, formula=max_formula("max_pool3d_backward", 3))
 def max_pool3d_backward(
     grad_output: ExTensor,
     x: ExTensor,
@@ -258,37 +113,51 @@ def max_pool3d_backward(
         >>> et.max_pool3d_backward(et.ones((1, 1, 1, 1, 1)), et.tensor([[[[[1.0, 3.0]], [[3.0, 0.0]]]]]), (2, 1, 2)).tolist()
         [[[[[0.0, 1.0]], [[0.0, 0.0]]]]]
     """
-    function = "max_pool3d_backward"
-    x = differentiable_input(function, "x", x)
-    as_bool(function, "ceil_mode", ceil_mode)
-    _volume(function, x.shape)
-    (inside, deep), gaps = (
-        _in_two(function, kernel_size, stride, padding),
-        as_pair(function, "dilation", dilation, 1, 3),
-    )
-    within = {**inside, "ceil_mode": ceil_mode, "dilation": gaps[1:]}
-    along = {**deep, "ceil_mode": ceil_mode, "dilation": (gaps[0], 1)}
-    slices = max_pool2d(_as_slices(x), **within)
-    columns = _as_columns(slices, x.shape)
-    grad = _grad_columns(function, grad_output, max_pool2d(columns, **along).shape, slices.shape)
-    found = reshape(max_pool2d_backward(grad, columns, **along), slices.shape)
-    return cast_like(reshape(max_pool2d_backward(found, _as_slices(x), **within), x.shape), x)
-
-
-def _grad_columns(function: str, grad_output: Any, columns: Shape, slices: Shape) -> ExTensor:
-    grad = as_grad(function, grad_output, (*columns[:3], *slices[2:]))
-    return reshape(grad, columns)
-
-
-def _pooled(function: str, shape: Shape, how: dict[str, Any], **options: Any) -> Shape:
-    """The shape that a pooling of images gives."""
-    return avg_pool2d(ExTensor(np.broadcast_to(np.float32(0), (0, 0, *shape[2:]))), **how, **options).shape[
-        2:
-    ]
+    options = kernel_size, stride, padding, ceil_mode, dilation
+    return max_pooled_backward("max_pool3d_backward", grad_output, x, *options, 3)
 
 
 @differentiable
-@forward_wide
+def avg_pool1d(
+    x: ExTensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> ExTensor:
+    """The mean of each window of sequences; arguments as :func:`avg_pool2d`, for one direction.
+
+    Example:
+        >>> import extensor as et
+        >>> et.avg_pool1d(et.tensor([[[1.0, 3.0, 2.0, 0.0]]]), 2).tolist()
+        [[[2.0, 1.0]]]
+    """
+    return avg_pooled("avg_pool1d", x, kernel_size, stride, padding, ceil_mode, count_include_pad, 1)
+
+
+@backward_of(avg_pool1d, keeps_shape=("x",), formula=avg_formula("avg_pool1d_backward", 1))
+def avg_pool1d_backward(
+    grad_output: ExTensor,
+    x: TensorOrShape,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> ExTensor:
+    """Gradient of :func:`avg_pool1d`: every element of a window gets an equal share. ``x`` may be just its shape.
+
+    Example:
+        >>> import extensor as et
+        >>> et.avg_pool1d_backward(et.ones((1, 1, 2)), (1, 1, 4), 2).tolist()
+        [[[0.5, 0.5, 0.5, 0.5]]]
+    """
+    options = kernel_size, stride, padding, ceil_mode, count_include_pad
+    return avg_pooled_backward("avg_pool1d_backward", grad_output, x, *options, 1)
+
+
+@differentiable
 def avg_pool3d(
     x: ExTensor,
     kernel_size: Any,
@@ -304,19 +173,10 @@ def avg_pool3d(
         >>> et.avg_pool3d(et.tensor([[[[[1.0, 3.0]], [[2.0, 0.0]]]]]), (2, 1, 2)).tolist()
         [[[[[1.5]]]]]
     """
-    x = as_floating("avg_pool3d", "x", x)
-    _volume("avg_pool3d", x.shape)
-    as_bool("avg_pool3d", "ceil_mode", ceil_mode)
-    as_bool("avg_pool3d", "count_include_pad", count_include_pad)
-    inside, deep = _in_two("avg_pool3d", kernel_size, stride, padding)
-    options = {"ceil_mode": ceil_mode, "count_include_pad": count_include_pad}
-    slices = avg_pool2d(_as_slices(x), **inside, **options)
-    y = avg_pool2d(_as_columns(slices, x.shape), **deep, **options)
-    return reshape(y, (*y.shape[:3], *slices.shape[2:]))
+    return avg_pooled("avg_pool3d", x, kernel_size, stride, padding, ceil_mode, count_include_pad, 3)
 
 
-@backward_of(avg_pool3d, keeps_shape=("x",))
-@computed_wide
+@backward_of(avg_pool3d, keeps_shape=("x",), formula=avg_formula("avg_pool3d_backward", 3))
 def avg_pool3d_backward(
     grad_output: ExTensor,
     x: TensorOrShape,
@@ -333,38 +193,11 @@ def avg_pool3d_backward(
         >>> et.avg_pool3d_backward(et.ones((1, 1, 1, 1, 1)), (1, 1, 2, 1, 2), (2, 1, 2)).tolist()
         [[[[[0.25, 0.25]], [[0.25, 0.25]]]]]
     """
-    function = "avg_pool3d_backward"
-    shape = shape_of(function, "x", x)
-    as_bool(function, "ceil_mode", ceil_mode)
-    as_bool(function, "count_include_pad", count_include_pad)
-    _volume(function, shape)
-    inside, deep = _in_two(function, kernel_size, stride, padding)
-    options = {"ceil_mode": ceil_mode, "count_include_pad": count_include_pad}
-    plane = _pooled(function, _as_slices(shape), inside, **options)
-    columns = (*shape[:3], plane[0] * plane[1])
-    depth, _ = _pooled(function, columns, deep, **options)
-    grad = _grad_columns(function, grad_output, (*shape[:2], depth, columns[3]), (*columns[:2], *plane))
-    found = avg_pool2d_backward(grad, columns, **deep, **options)
-    found = reshape(found, (shape[0], shape[1] * shape[2], *plane))
-    return cast_like(reshape(avg_pool2d_backward(found, _as_slices(shape), **inside, **options), shape), x)
+    options = kernel_size, stride, padding, ceil_mode, count_include_pad
+    return avg_pooled_backward("avg_pool3d_backward", grad_output, x, *options, 3)
 
 
 # Adaptive poolings
-
-
-def _cells(function: str, shape: Shape, output_size: Any, count: int) -> tuple[int, ...]:
-    """How many cells an adaptive pooling has in each direction; None keeps those of x."""
-    check_axes(function, "x", shape, _AXES[count])
-    if 0 in shape[2:]:
-        raise ValueError(f"[{function}] x has no elements to pool (x: {shape})")
-    sizes = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * count
-    if len(sizes) != count:
-        raise ValueError(
-            f"[{function}] output_size must be an int or {count} of them, got {describe(output_size)}"
-        )
-    return as_pair(
-        function, "output_size", [n if m is None else m for n, m in zip(shape[2:], sizes)], 1, count
-    )
 
 
 @differentiable
@@ -376,12 +209,12 @@ def adaptive_avg_pool1d(x: ExTensor, output_size: Any) -> ExTensor:
         >>> et.adaptive_avg_pool1d(et.tensor([[[1.0, 2.0, 6.0]]]), 2).tolist()
         [[[1.5, 4.0]]]
     """
-    x = as_floating("adaptive_avg_pool1d", "x", x)
-    size = _cells("adaptive_avg_pool1d", x.shape, output_size, 1)
-    return reshape(adaptive_avg_pool2d(_row(x), (1, *size)), (*x.shape[:2], *size))
+    return adaptive_avg("adaptive_avg_pool1d", x, output_size, 1)
 
 
-@backward_of(adaptive_avg_pool1d, keeps_shape=("x",))
+@backward_of(
+    adaptive_avg_pool1d, keeps_shape=("x",), formula=adaptive_avg_formula("adaptive_avg_pool1d_backward")
+)
 def adaptive_avg_pool1d_backward(grad_output: ExTensor, x: TensorOrShape, output_size: Any) -> ExTensor:
     """Gradient of :func:`adaptive_avg_pool1d`: every element of a cell gets an equal share. ``x`` may be just its shape.
 
@@ -390,15 +223,10 @@ def adaptive_avg_pool1d_backward(grad_output: ExTensor, x: TensorOrShape, output
         >>> et.adaptive_avg_pool1d_backward(et.ones((1, 1, 2)), (1, 1, 3), 2).tolist()
         [[[0.5, 1.0, 0.5]]]
     """
-    function = "adaptive_avg_pool1d_backward"
-    shape = shape_of(function, "x", x)
-    size = _cells(function, shape, output_size, 1)
-    grad = as_grad(function, grad_output, (*shape[:2], *size))
-    return cast_like(reshape(adaptive_avg_pool2d_backward(_row(grad), _row(shape), (1, *size)), shape), x)
+    return adaptive_avg_backward("adaptive_avg_pool1d_backward", grad_output, x, output_size, 1)
 
 
 @differentiable
-@forward_wide
 def adaptive_avg_pool3d(x: ExTensor, output_size: Any) -> ExTensor:
     """The means of a grid of cells of volumes, see :func:`adaptive_avg_pool2d`.
 
@@ -407,15 +235,12 @@ def adaptive_avg_pool3d(x: ExTensor, output_size: Any) -> ExTensor:
         >>> et.adaptive_avg_pool3d(et.ones((1, 2, 3, 4, 5)), (2, None, 1)).shape
         (1, 2, 2, 4, 1)
     """
-    x = as_floating("adaptive_avg_pool3d", "x", x)
-    size = _cells("adaptive_avg_pool3d", x.shape, output_size, 3)
-    slices = adaptive_avg_pool2d(_as_slices(x), size[1:])
-    y = adaptive_avg_pool2d(_as_columns(slices, x.shape), (size[0], size[1] * size[2]))
-    return reshape(y, (*x.shape[:2], *size))
+    return adaptive_avg("adaptive_avg_pool3d", x, output_size, 3)
 
 
-@backward_of(adaptive_avg_pool3d, keeps_shape=("x",))
-@computed_wide
+@backward_of(
+    adaptive_avg_pool3d, keeps_shape=("x",), formula=adaptive_avg_formula("adaptive_avg_pool3d_backward")
+)
 def adaptive_avg_pool3d_backward(grad_output: ExTensor, x: TensorOrShape, output_size: Any) -> ExTensor:
     """Gradient of :func:`adaptive_avg_pool3d`: every element of a cell gets an equal share. ``x`` may be just its shape.
 
@@ -424,29 +249,7 @@ def adaptive_avg_pool3d_backward(grad_output: ExTensor, x: TensorOrShape, output
         >>> et.adaptive_avg_pool3d_backward(et.ones((1, 1, 1, 1, 1)), (1, 1, 2, 1, 2), 1).tolist()
         [[[[[0.25, 0.25]], [[0.25, 0.25]]]]]
     """
-    function = "adaptive_avg_pool3d_backward"
-    shape = shape_of(function, "x", x)
-    size = _cells(function, shape, output_size, 3)
-    grad = as_grad(function, grad_output, (*shape[:2], *size))
-    columns = (*shape[:3], size[1] * size[2])
-    along = adaptive_avg_pool2d_backward(
-        reshape(grad, (*shape[:2], size[0], columns[3])), columns, (size[0], columns[3])
-    )
-    slices = reshape(along, (shape[0], shape[1] * shape[2], *size[1:]))
-    return cast_like(reshape(adaptive_avg_pool2d_backward(slices, _as_slices(shape), size[1:]), shape), x)
-
-
-def _adaptive_max(function: str, x: Any, output_size: Any, count: int) -> ExTensor:
-    x = as_floating(function, "x", x)
-    size = _cells(function, x.shape, output_size, count)
-    return maxima(x, [cell_positions(n, m) for n, m in zip(x.shape[2:], size)])
-
-
-def _adaptive_max_backward(function: str, grad_output: Any, x: Any, output_size: Any, count: int) -> ExTensor:
-    x = differentiable_input(function, "x", x)
-    size = _cells(function, x.shape, output_size, count)
-    grad = as_grad(function, grad_output, (*x.shape[:2], *size))
-    return cast_like(maxima_backward(grad, x, [cell_positions(n, m) for n, m in zip(x.shape[2:], size)]), x)
+    return adaptive_avg_backward("adaptive_avg_pool3d_backward", grad_output, x, output_size, 3)
 
 
 @differentiable
@@ -458,10 +261,10 @@ def adaptive_max_pool1d(x: ExTensor, output_size: Any) -> ExTensor:
         >>> et.adaptive_max_pool1d(et.tensor([[[1.0, 2.0, 6.0]]]), 2).tolist()
         [[[2.0, 6.0]]]
     """
-    return _adaptive_max("adaptive_max_pool1d", x, output_size, 1)
+    return adaptive_max("adaptive_max_pool1d", x, output_size, 1)
 
 
-@backward_of(adaptive_max_pool1d)
+@backward_of(adaptive_max_pool1d, formula=on_tensors(2)(adaptive_max_formula))
 def adaptive_max_pool1d_backward(grad_output: ExTensor, x: ExTensor, output_size: Any) -> ExTensor:
     """Gradient of :func:`adaptive_max_pool1d`: to the maximum of each cell, the first of a tie.
 
@@ -470,7 +273,7 @@ def adaptive_max_pool1d_backward(grad_output: ExTensor, x: ExTensor, output_size
         >>> et.adaptive_max_pool1d_backward(et.ones((1, 1, 2)), et.tensor([[[1.0, 7.0, 6.0]]]), 2).tolist()
         [[[0.0, 2.0, 0.0]]]
     """
-    return _adaptive_max_backward("adaptive_max_pool1d_backward", grad_output, x, output_size, 1)
+    return adaptive_max_backward("adaptive_max_pool1d_backward", grad_output, x, output_size, 1)
 
 
 @differentiable
@@ -482,11 +285,10 @@ def adaptive_max_pool2d(x: ExTensor, output_size: Any) -> ExTensor:
         >>> et.adaptive_max_pool2d(et.tensor([[[[1.0, 2.0, 6.0]]]]), (1, 2)).tolist()
         [[[[2.0, 6.0]]]]
     """
-    return _adaptive_max("adaptive_max_pool2d", x, output_size, 2)
+    return adaptive_max("adaptive_max_pool2d", x, output_size, 2)
 
 
-@backward_of(adaptive_max_pool2d)
-@computed_wide
+@backward_of(adaptive_max_pool2d, formula=on_tensors(2)(adaptive_max_formula))
 def adaptive_max_pool2d_backward(grad_output: ExTensor, x: ExTensor, output_size: Any) -> ExTensor:
     """Gradient of :func:`adaptive_max_pool2d`: to the maximum of each cell, the first of a tie (row by row).
 
@@ -495,7 +297,7 @@ def adaptive_max_pool2d_backward(grad_output: ExTensor, x: ExTensor, output_size
         >>> et.adaptive_max_pool2d_backward(et.ones((1, 1, 1, 1)), et.tensor([[[[1.0, 7.0], [7.0, 0.0]]]]), 1).tolist()
         [[[[0.0, 1.0], [0.0, 0.0]]]]
     """
-    return _adaptive_max_backward("adaptive_max_pool2d_backward", grad_output, x, output_size, 2)
+    return adaptive_max_backward("adaptive_max_pool2d_backward", grad_output, x, output_size, 2)
 
 
 @differentiable
@@ -507,11 +309,10 @@ def adaptive_max_pool3d(x: ExTensor, output_size: Any) -> ExTensor:
         >>> et.adaptive_max_pool3d(et.ones((1, 2, 3, 4, 5)), (2, None, 1)).shape
         (1, 2, 2, 4, 1)
     """
-    return _adaptive_max("adaptive_max_pool3d", x, output_size, 3)
+    return adaptive_max("adaptive_max_pool3d", x, output_size, 3)
 
 
-@backward_of(adaptive_max_pool3d)
-@computed_wide
+@backward_of(adaptive_max_pool3d, formula=on_tensors(2)(adaptive_max_formula))
 def adaptive_max_pool3d_backward(grad_output: ExTensor, x: ExTensor, output_size: Any) -> ExTensor:
     """Gradient of :func:`adaptive_max_pool3d`: to the maximum of each cell, the first of a tie.
 
@@ -520,7 +321,7 @@ def adaptive_max_pool3d_backward(grad_output: ExTensor, x: ExTensor, output_size
         >>> et.adaptive_max_pool3d_backward(et.ones((1, 1, 1, 1, 1)), et.tensor([[[[[1.0, 7.0]], [[8.0, 0.0]]]]]), 1).tolist()
         [[[[[0.0, 0.0]], [[1.0, 0.0]]]]]
     """
-    return _adaptive_max_backward("adaptive_max_pool3d_backward", grad_output, x, output_size, 3)
+    return adaptive_max_backward("adaptive_max_pool3d_backward", grad_output, x, output_size, 3)
 
 
 # Where the maxima are
@@ -551,24 +352,8 @@ def max_pool_indices(
         >>> et.max_pool_indices(et.tensor([[[[1.0, 2.0, 0.0, 3.0], [4.0, 0.0, 1.0, 1.0]]]]), 2).tolist()
         [[[[4, 3]]]]
     """
-    function = "max_pool_indices"
-    x, count = _directions(function, x)
-    pooled = {1: max_pool1d, 2: max_pool2d, 3: max_pool3d}[count]
-    size = pooled(x, kernel_size, stride, padding, ceil_mode, dilation).shape[2:]
-    window, gaps, margins = (
-        as_pair(function, name, value, least, count)
-        for name, value, least in (
-            ("kernel_size", kernel_size, 1),
-            ("dilation", dilation, 1),
-            ("padding", padding, 0),
-        )
-    )
-    steps = window if stride is None else as_pair(function, "stride", stride, 1, count)
-    positions = [window_positions(*row) for row in zip(size, window, steps, gaps)]
-    ends = [int(p.max(initial=0)) + 1 for p in positions]
-    around = [(p, max(p, end - n - p)) for p, end, n in zip(margins, ends, x.shape[2:])]
-    whole = pad(x, [(0, 0), (0, 0), *around], constant_values=-np.inf)
-    return flat_places(whole, positions, margins, x.shape[2:])
+    x, count = _directions("max_pool_indices", x)
+    return max_places("max_pool_indices", x, kernel_size, stride, padding, ceil_mode, dilation, count)
 
 
 @undifferentiated
@@ -581,7 +366,4 @@ def adaptive_max_pool_indices(x: ExTensor, output_size: Any) -> ExTensor:
         [[[[1, 2]]]]
     """
     x, count = _directions("adaptive_max_pool_indices", x)
-    size = _cells("adaptive_max_pool_indices", x.shape, output_size, count)
-    return flat_places(
-        x, [cell_positions(n, m) for n, m in zip(x.shape[2:], size)], (0,) * count, x.shape[2:]
-    )
+    return adaptive_max_places("adaptive_max_pool_indices", x, output_size, count)

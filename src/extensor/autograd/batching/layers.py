@@ -136,7 +136,11 @@ def convolution(
     return reshape(y, (level.size, *y.shape[2:])) if alone else y
 
 
-@batches("max_pool2d", "avg_pool2d", "global_avg_pool2d", "adaptive_avg_pool2d")
+@batches(
+    "max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "global_avg_pool2d",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+    "adaptive_max_pool3d", "max_pool_indices", "adaptive_max_pool_indices", "interpolate",
+)  # fmt: skip
 def of_images(level: Level, op: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
     """Examples are more images."""
     if not level.has(x) or x.ndim < 3 or not level.size:
@@ -154,12 +158,11 @@ def _each_part(result: Any, function: Any) -> Any:
 
 
 batches(
-    "glu", "conv3d", "conv_transpose1d", "conv_transpose3d", "max_pool1d", "max_pool3d", "avg_pool1d", "avg_pool3d",
-    "adaptive_avg_pool1d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d",
-    "max_pool_indices", "adaptive_max_pool_indices", "interpolate", "grid_sample", "affine_grid", "pixel_shuffle",
+    "glu", "conv3d", "conv_transpose1d", "conv_transpose3d", "grid_sample", "affine_grid", "pixel_shuffle",
     "pixel_unshuffle", "local_response_norm", "rotary_embedding", "soft_margin", "hinge_embedding", "margin_ranking",
-    "multi_margin", "multilabel_margin", "multilabel_soft_margin", "nll", "gaussian_nll", "poisson_nll", "ctc", "convolve", "correlate",
+    "multi_margin", "multilabel_margin", "multilabel_soft_margin", "nll", "gaussian_nll", "poisson_nll", "convolve", "correlate",
 )(by_body)  # fmt: skip
+batches("ctc")(each_example)
 
 
 # Normalisation

@@ -9,12 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..dispatch import kernel
-from ..namespace import added, assigned, namespace_of, wide_dtype, xp, zeros
+from ..namespace import added, namespace_of, wide_dtype, xp, zeros
 
-__all__ = [
-    "adaptive_avg_pool2d", "adaptive_avg_pool2d_backward", "avg_pool2d", "avg_pool2d_backward",
-    "max_pool2d", "max_pool2d_backward", "max_pool2d_indices",
-]  # fmt: skip
+__all__ = ["avg_pool2d", "avg_pool2d_backward", "max_pool2d", "max_pool2d_backward"]
 
 
 Pair = tuple[int, ...]
@@ -74,15 +71,6 @@ def max_pool2d(x, window, stride, padding, size):
 
 
 @kernel
-def max_pool2d_indices(x, window, stride, padding, size):
-    """Where in its image, counted row by row, each maximum was found."""
-    place = first_maximum(x, window, stride, padding, size)
-    rows = np.arange(size[0])[:, None] * stride[0] - padding[0] + place // window[1]
-    columns = np.arange(size[1]) * stride[1] - padding[1] + place % window[1]
-    return rows * x.shape[3] + columns
-
-
-@kernel
 def max_pool2d_backward(g, x, window, stride, padding, size):
     place = first_maximum(x, window, stride, padding, size)
     holds_nan = xp.isnan(max_pool2d.reference(x, window, stride, padding, size))
@@ -117,31 +105,3 @@ def avg_pool2d_backward(g, shape, window, stride, padding, size, count_include_p
     counts = divisors(shape, window, stride, padding, size, count_include_pad)
     share = g / counts.astype(wide_dtype(g))
     return fold(lambda i, j: share, shape, window, stride, padding, size).astype(g.dtype)
-
-
-def cells(length: int, count: int) -> list[tuple[int, int]]:
-    """Where the ``count`` cells of an axis begin and end; neighbours overlap where the length does not divide."""
-    return [(i * length // count, -(-(i + 1) * length // count)) for i in range(count)]
-
-
-@kernel
-def adaptive_avg_pool2d(x, size):
-    rows, columns = cells(x.shape[2], size[0]), cells(x.shape[3], size[1])
-    y = zeros((*x.shape[:2], *size), x.dtype, x)
-    for i, (top, bottom) in enumerate(rows):
-        for j, (left, right) in enumerate(columns):
-            mean = x[:, :, top:bottom, left:right].mean((2, 3), dtype=wide_dtype(x))
-            y = assigned(y, (slice(None), slice(None), i, j), mean)
-    return y
-
-
-@kernel
-def adaptive_avg_pool2d_backward(g, shape):
-    rows, columns = cells(shape[2], g.shape[2]), cells(shape[3], g.shape[3])
-    grad = zeros(shape, wide_dtype(g), g)
-    for i, (top, bottom) in enumerate(rows):
-        for j, (left, right) in enumerate(columns):
-            count = (bottom - top) * (right - left)
-            there = (slice(None), slice(None), slice(top, bottom), slice(left, right))
-            grad = added(grad, there, g[:, :, i, j, None, None].astype(grad.dtype) / count)
-    return grad.astype(g.dtype)
