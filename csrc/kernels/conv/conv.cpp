@@ -7,6 +7,7 @@
 
 #include "core/bf16_unit.hpp"
 #include "core/dtype.hpp"
+#include "core/memory.hpp"
 #include "core/threads.hpp"
 #include "kernels/conv/half.hpp"
 #include "kernels/conv/maps.hpp"
@@ -171,6 +172,10 @@ bool is_pointwise(const ConvShape& s) {
 
 }  // namespace
 
+KeptWeight::~KeptWeight() {
+  if (data != nullptr) recycle_buffer(data, bytes);
+}
+
 double conv_ns(const ConvShape& s, int item_size) {
   const double taps = double(s.kernel[0] * s.kernel[1]) * double(s.y[0] * s.y[1]);
   const double pixels = double(s.x[0]) * double(s.x[1]);  // all written on the way back, however few are seen
@@ -178,7 +183,7 @@ double conv_ns(const ConvShape& s, int item_size) {
 }
 
 template <class T>
-void conv_forward(const ConvShape& s, const T* x, const T* weight, const T* bias, T* y) {
+void conv_forward(const ConvShape& s, const T* x, const T* weight, const T* bias, T* y, KeptWeight* kept) {
   if (is_pointwise(s)) {
     const int64_t pixels = s.x[0] * s.x[1];
     return multiply_images(s.images, Product<T>{s.outputs, pixels, s.inputs, weight, s.inputs, 1, x, pixels, 1, y, pixels}, bias);
@@ -188,7 +193,7 @@ void conv_forward(const ConvShape& s, const T* x, const T* weight, const T* bias
   x = seen_source(x, s.images * s.groups * s.inputs, rows, columns, room);
   const int64_t kernel = s.kernel[0] * s.kernel[1], input = s.inputs * kernel;
   run(ConvMap<T>{s.images, s.groups, s.inputs, s.outputs, rows.ready(), columns.ready(), x, weight, s.outputs * input,
-                 input, kernel, s.kernel[1], bias, y, s.y[0], s.y[1]});
+                 input, kernel, s.kernel[1], bias, y, s.y[0], s.y[1], kept});
 }
 
 template <class T>
@@ -220,13 +225,13 @@ bool conv_weight_gradient(const ConvShape& s, const T* y, const T* x, T* weight)
   return run(ConvWeightMap<T>{s.images, s.groups, s.inputs, s.outputs, rows.ready(), columns.ready(), x, y, weight});
 }
 
-template void conv_forward(const ConvShape&, const float*, const float*, const float*, float*);
-template void conv_forward(const ConvShape&, const double*, const double*, const double*, double*);
+template void conv_forward(const ConvShape&, const float*, const float*, const float*, float*, KeptWeight*);
+template void conv_forward(const ConvShape&, const double*, const double*, const double*, double*, KeptWeight*);
 template void conv_transposed(const ConvShape&, const float*, const float*, const float*, float*);
 template void conv_transposed(const ConvShape&, const double*, const double*, const double*, double*);
 template bool conv_weight_gradient(const ConvShape&, const float*, const float*, float*);
 template bool conv_weight_gradient(const ConvShape&, const double*, const double*, double*);
-template void conv_forward(const ConvShape&, const uint16_t*, const uint16_t*, const uint16_t*, uint16_t*);
+template void conv_forward(const ConvShape&, const uint16_t*, const uint16_t*, const uint16_t*, uint16_t*, KeptWeight*);
 template void conv_transposed(const ConvShape&, const uint16_t*, const uint16_t*, const uint16_t*, uint16_t*);
 template bool conv_weight_gradient(const ConvShape&, const uint16_t*, const uint16_t*, uint16_t*);
 

@@ -17,9 +17,11 @@ struct ConvShape {
   int64_t stride[2], padding[2], dilation[2];  // the padding before; what is behind follows from the sizes
 };
 
-// y = conv(x, weight) + bias. The bias may be null.
+struct KeptWeight;
+
+// y = conv(x, weight) + bias. The bias may be null, and so may be what is kept of a weight for later calls (maps.hpp).
 template <class T>
-void conv_forward(const ConvShape& shape, const T* x, const T* weight, const T* bias, T* y);
+void conv_forward(const ConvShape& shape, const T* x, const T* weight, const T* bias, T* y, KeptWeight* kept = nullptr);
 
 // x = the adjoint of conv, applied to y, + bias: the gradient of the input, and the transposed convolution.
 template <class T>

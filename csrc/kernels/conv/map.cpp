@@ -18,6 +18,7 @@
 #include "kernels/conv/map_by_outputs.hpp"
 #include "kernels/conv/map_depthwise.hpp"
 #include "kernels/conv/map_folded.hpp"
+#include "kernels/conv/pack_weight.hpp"
 #include "kernels/conv/steps.hpp"
 #include "kernels/conv/window.hpp"
 #include "kernels/matmul/microkernel.hpp"
@@ -140,17 +141,15 @@ void multiply_panel(const TileJob<T>& job, int rows, const Pixels<T>* pixels, in
   if (i < count) Tiles<T, 1>::of_rows[rows](job, pixels + i);
 }
 
-// Panels of all groups, one behind the other: the panel that starts with row i of group g begins at (g * outputs + i) * k.
+// Panels of all groups, one behind the other: the panel that starts with row i of group g begins at (g * outputs + i) * k. There
+// is room for a vector behind the last.
 template <class T>
-void pack_weight(const ConvMap<T>& m, T* to) {
+void pack_weight(const ConvMap<T>& m, int64_t k, T* to) {
   for (int64_t group = 0; group < m.groups; ++group) {
     for (int64_t i = 0; i < m.outputs;) {
       const int height = next_rows(m.outputs - i);
-      const T* panel = m.weight + group * m.weight_group + i * m.weight_output;
-      for_steps(m, [&](int64_t c, int64_t p, int64_t q) {
-        const T* from = panel + c * m.weight_input + m.rows.element[p] * m.weight_row + m.columns.element[q];
-        for (int r = 0; r < height; ++r) *to++ = from[r * m.weight_output];
-      });
+      pack_steps(m, m.weight + group * m.weight_group + i * m.weight_output, height, height, to);
+      to += height * k;
       i += height;
     }
   }
@@ -186,11 +185,11 @@ void convolve(const ConvMap<T>& m) {
   const Window window(m.inputs, m.rows, m.columns, block_rows, lanes);
 
   const int64_t across = ceil_div(m.columns.count, lanes);
-  Workspace<T> weight(max_of(1, m.groups * m.outputs * k));
+  WeightRoom<T> weight(m.kept, m.groups * m.outputs * k + lanes);
   Workspace<int64_t> offsets(max_of(1, k));
-  pack_weight(m, weight.data());
-  int64_t* offset = offsets.data();
-  for_steps(m, [&](int64_t c, int64_t p, int64_t q) { *offset++ = window.offset(c, m.rows.shift[p], m.columns.shift[q]); });
+  if (!weight.is_filled()) pack_weight(m, k, weight.data());
+  weight.set_filled();
+  fill_offsets(m, window, offsets.data());
   Workspace<Steps> row_steps(m.rows.count);
   for (int64_t row = 0; row < m.rows.count; ++row) row_steps.data()[row] = seen_steps(row);
 

@@ -12,6 +12,7 @@
 #include <cmath>
 
 #include "core/threads.hpp"
+#include "kernels/conv/pack_weight.hpp"
 #include "kernels/conv/sight.hpp"
 #include "kernels/conv/steps.hpp"
 
@@ -120,20 +121,21 @@ void store_transposed(const T* sums, int64_t pixels, int64_t width, int64_t outp
 // Panels of all groups, one behind the other: the one that starts with output o of group g begins at (g * padded + o) * k.
 // Outputs that do not exist are 0.
 template <class T>
-void pack_outputs(const ConvMap<T>& m, int64_t k, int64_t padded, T* weight, T* bias) {
+void pack_outputs(const ConvMap<T>& m, int64_t k, int64_t padded, T* weight) {
   constexpr int64_t most = panel_vectors * Vec<T>::lanes;
   for (int64_t group = 0; group < m.groups; ++group) {
     for (int64_t first = 0; first < padded; first += most) {
       const int64_t width = min_of(most, padded - first), count = min_of(width, m.outputs - first);
       const T* panel = m.weight + group * m.weight_group + first * m.weight_output;
-      T* to = weight + (group * padded + first) * k;
-      for_steps(m, [&](int64_t c, int64_t p, int64_t q) {
-        const T* from = panel + c * m.weight_input + m.rows.element[p] * m.weight_row + m.columns.element[q];
-        for (int64_t o = 0; o < width; ++o) *to++ = o < count ? from[o * m.weight_output] : T(0);
-      });
+      pack_steps(m, panel, count, width, weight + (group * padded + first) * k);
     }
-    for (int64_t o = 0; o < padded; ++o) *bias++ = m.bias && o < m.outputs ? positive_zero(m.bias[group * m.outputs + o]) : T(0);
   }
+}
+
+template <class T>
+void pack_bias(const ConvMap<T>& m, int64_t padded, T* bias) {
+  for (int64_t group = 0; group < m.groups; ++group)
+    for (int64_t o = 0; o < padded; ++o) *bias++ = m.bias && o < m.outputs ? positive_zero(m.bias[group * m.outputs + o]) : T(0);
 }
 
 // The multiplications of this way, with the empty lanes, and what the transpose costs.
@@ -155,11 +157,13 @@ void convolve_by_outputs(const ConvMap<T>& m, const SeenSteps<T>& seen_steps) {
   const Sight sight(m.inputs, m.rows, m.columns, block_rows);
   const int64_t tiles = ceil_div(m.columns.count, most_neighbours);
 
-  Workspace<T> weight(m.groups * padded * k), bias(m.groups * padded);
+  WeightRoom<T> weight(m.kept, m.groups * padded * k);
+  Workspace<T> bias(m.groups * padded);
   Workspace<int64_t> offsets(k);
-  pack_outputs(m, k, padded, weight.data(), bias.data());
-  int64_t* offset = offsets.data();
-  for_steps(m, [&](int64_t c, int64_t p, int64_t q) { *offset++ = sight.offset(c, m.rows.shift[p], m.columns.shift[q]); });
+  if (!weight.is_filled()) pack_outputs(m, k, padded, weight.data());
+  weight.set_filled();
+  pack_bias(m, padded, bias.data());
+  fill_offsets(m, sight, offsets.data());
   // Whether the pixels of a block lie in one piece in the output.
   const bool dense = m.columns.out_step == 1 && m.rows.out_step == 1 && m.out_width == m.columns.count;
 

@@ -28,15 +28,19 @@ double folded_cost(const ConvMap<T>& m, const SeenSteps<T>& seen) {
 template <class T>
 void pack_folded(const ConvMap<T>& m, int64_t padded, T* to) {
   constexpr int64_t most = panel_vectors * Vec<T>::lanes;
+  Workspace<int64_t, 2048> places(padded);  // of each lane from the first output and element of a row on
+  for (int64_t lane = 0; lane < padded; ++lane) {
+    const int64_t q = lane / m.outputs, o = lane % m.outputs;
+    places.data()[lane] = q < m.columns.taps ? o * m.weight_output + m.columns.element[q] : -1;
+  }
   for (int64_t group = 0; group < m.groups; ++group)
     for (int64_t first = 0; first < padded; first += most)
       for (int64_t p = 0; p < m.rows.taps; ++p)
-        for (int64_t c = 0; c < m.inputs; ++c)
-          for (int64_t lane = first; lane < min_of(first + most, padded); ++lane) {
-            const int64_t q = lane / m.outputs, o = lane % m.outputs;
-            const T* from = m.weight + group * m.weight_group + c * m.weight_input + m.rows.element[p] * m.weight_row;
-            *to++ = q < m.columns.taps ? from[o * m.weight_output + m.columns.element[q]] : T(0);
-          }
+        for (int64_t c = 0; c < m.inputs; ++c) {
+          const T* from = m.weight + group * m.weight_group + c * m.weight_input + m.rows.element[p] * m.weight_row;
+          for (int64_t lane = first; lane < min_of(first + most, padded); ++lane)
+            *to++ = places.data()[lane] < 0 ? T(0) : from[places.data()[lane]];
+        }
 }
 
 template <class T>
@@ -52,9 +56,11 @@ void convolve_folded(const ConvMap<T>& m, const SeenSteps<T>& seen_steps) {
   const int64_t behind = max_of(0, count + least + shift_span(m.columns) - columns);
   const int64_t product_size = (before + columns + behind) * padded + lanes;
 
-  Workspace<T> weight(m.groups * padded * k), bias(m.groups * width);
+  WeightRoom<T> weight(m.kept, m.groups * padded * k);
+  Workspace<T> bias(m.groups * width);
   Workspace<int64_t> offsets(k), places(m.columns.taps);
-  pack_folded(m, padded, weight.data());
+  if (!weight.is_filled()) pack_folded(m, padded, weight.data());
+  weight.set_filled();
   for (int64_t i = 0; i < m.groups * width; ++i)
     bias.data()[i] = m.bias && i % width < m.outputs ? m.bias[i / width * m.outputs + i % width] : T(0);
   for (int64_t p = 0; p < m.rows.taps; ++p)

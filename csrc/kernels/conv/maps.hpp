@@ -1,6 +1,7 @@
 // The two kernels all convolutions are made of, one table per instruction set.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "core/isa.hpp"
@@ -17,6 +18,21 @@ struct ConvAxis {
   const int64_t* element;  // which element of the kernel the tap is
 };
 
+// What a map made of its weight, for the next call with the same weight and sizes: it is filled by one call, and read by the
+// others. All of it follows from weight and sizes, so results are the same bits with it and without.
+struct KeptWeight {
+  KeptWeight() = default;
+  ~KeptWeight();
+  KeptWeight(const KeptWeight&) = delete;
+  KeptWeight& operator=(const KeptWeight&) = delete;
+
+  bool is_filled = false;
+  bool suits_winograd = false;  // the transformed weight is kept, else panels of the weight itself
+  bool is_finite = false;
+  void* data = nullptr;
+  size_t bytes = 0;
+};
+
 // out[n, o, rows, columns] = bias[o] + sum over inputs and taps of source * weight
 template <class T>
 struct ConvMap {
@@ -28,6 +44,7 @@ struct ConvMap {
   const T* bias;
   T* out;
   int64_t out_height, out_width;
+  KeptWeight* kept = nullptr;
 };
 
 // out[o, c, taps] = sum over images, rows, columns of grad[n, o, row, column] * source; out_first and out_step are not used

@@ -26,6 +26,34 @@ void for_steps(const ConvMap<T>& m, const Body& body) {
       for (int64_t q = 0; q < m.columns.taps; ++q) body(c, p, q);
 }
 
+// Where each step of what is seen lies: seen.offset(channel, row shift, column shift), which is a sum of one part for each.
+template <class T, class Seen>
+void fill_offsets(const ConvMap<T>& m, const Seen& seen, int64_t* to) {
+  if (m.inputs * m.rows.taps * m.columns.taps == 0) return;
+  const int64_t row = m.rows.shift[0], column = m.columns.shift[0];
+  const int64_t origin = seen.offset(0, row, column), channel = seen.offset(1, row, column) - origin;
+  Workspace<int64_t, 512> columns(m.columns.taps);
+  for (int64_t q = 0; q < m.columns.taps; ++q) columns.data()[q] = seen.offset(0, row, m.columns.shift[q]) - origin;
+  for (int64_t p = 0; p < m.rows.taps; ++p) {
+    int64_t from = seen.offset(0, m.rows.shift[p], column);
+    for (int64_t c = 0; c < m.inputs; ++c, from += channel)
+      for (int64_t q = 0; q < m.columns.taps; ++q) *to++ = from + columns.data()[q];
+  }
+}
+
+// Whether no element is inf or nan.
+template <class T>
+bool are_finite(const T* values, int64_t count) {
+  constexpr int lanes = Vec<T>::lanes, together = 4;
+  Vec<T> zeros[together];
+  for (Vec<T>& zero : zeros) zero = Vec<T>(0.0);
+  int64_t i = 0;
+  for (; i + together * lanes <= count; i += together * lanes)
+    for (int part = 0; part < together; ++part) zeros[part] = fma(load(values + i + part * lanes), Vec<T>(0.0), zeros[part]);
+  for (; i < count; i += lanes) zeros[0] = fma(load_first(values + i, int(min_of(lanes, count - i))), Vec<T>(0.0), zeros[0]);
+  return !any(isnan((zeros[0] + zeros[1]) + (zeros[2] + zeros[3])));
+}
+
 // Outside of these steps, output row i sees nothing but the zeros beyond the source: half of the rows of a small image
 // on the way back. A zero times an inf or nan is not 0, so a weight that is not finite takes all steps.
 template <class T>
@@ -33,28 +61,16 @@ class SeenSteps {
  public:
   explicit SeenSteps(const ConvMap<T>& m)
       : rows_(m.rows), row_steps_(m.inputs * m.columns.taps), depth_(piece_depth(row_steps_ * m.rows.taps)) {
-    finite_ = true;
-    if (stays_inside(m.rows) && stays_inside(m.columns)) return;  // nothing sees a zero, so it does not matter
-    T zero = 0;
-    for (int64_t group = 0; group < m.groups; ++group)
-      for (int64_t o = 0; o < m.outputs; ++o)
-        for_steps(m, [&](int64_t c, int64_t p, int64_t q) {
-          zero += T(0) * m.weight[group * m.weight_group + o * m.weight_output + c * m.weight_input +
-                                  m.rows.element[p] * m.weight_row + m.columns.element[q]];
-        });
-    finite_ = zero == 0;
+    finite_ = m.kept != nullptr && m.kept->is_filled ? m.kept->is_finite : is_finite(m);
+    if (m.kept != nullptr && !m.kept->is_filled) m.kept->is_finite = finite_;
+    for (int64_t i = 0; i < rows_.count; ++i) {
+      const Steps steps = (*this)(i);
+      all_ += steps.end - steps.begin;
+    }
   }
 
   bool finite() const { return finite_; }
-  // Of all output rows.
-  int64_t all() const {
-    int64_t sum = 0;
-    for (int64_t i = 0; i < rows_.count; ++i) {
-      const Steps steps = (*this)(i);
-      sum += steps.end - steps.begin;
-    }
-    return sum;
-  }
+  int64_t all() const { return all_; }  // of all output rows
 
   Steps operator()(int64_t i) const {
     if (!finite_) return {0, rows_.taps * row_steps_, depth_};
@@ -67,8 +83,22 @@ class SeenSteps {
   }
 
  private:
+  static bool is_finite(const ConvMap<T>& m) {
+    if (stays_inside(m.rows) && stays_inside(m.columns)) return true;  // nothing sees a zero, so it does not matter
+    if (m.inputs * m.outputs * m.rows.taps * m.columns.taps == m.weight_group)  // every element of a dense block
+      return are_finite(m.weight, m.groups * m.weight_group);
+    T zero = 0;
+    for (int64_t group = 0; group < m.groups; ++group)
+      for (int64_t o = 0; o < m.outputs; ++o)
+        for_steps(m, [&](int64_t c, int64_t p, int64_t q) {
+          zero += T(0) * m.weight[group * m.weight_group + o * m.weight_output + c * m.weight_input +
+                                  m.rows.element[p] * m.weight_row + m.columns.element[q]];
+        });
+    return zero == 0;
+  }
+
   ConvAxis rows_;
-  int64_t row_steps_, depth_;
+  int64_t row_steps_, depth_, all_ = 0;
   bool finite_;
 };
 

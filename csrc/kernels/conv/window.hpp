@@ -38,6 +38,36 @@ inline int64_t shift_span(const ConvAxis& axis) {
   return span;
 }
 
+// Room for what is made of the weight: that of the call, or the kept one, which may be filled already.
+template <class T>
+class WeightRoom {
+ public:
+  WeightRoom(KeptWeight* kept, int64_t count) : kept_(kept), bytes_(size_t(count) * sizeof(T)) {
+    if (kept_ == nullptr) {
+      data_ = require_buffer(bytes_);
+    } else if (!kept_->is_filled) {
+      if (kept_->data != nullptr) recycle_buffer(kept_->data, kept_->bytes);
+      kept_->data = nullptr;
+      kept_->data = require_buffer(bytes_), kept_->bytes = bytes_;
+    }
+  }
+  ~WeightRoom() {
+    if (kept_ == nullptr) recycle_buffer(data_, bytes_);
+  }
+  WeightRoom(const WeightRoom&) = delete;
+  WeightRoom& operator=(const WeightRoom&) = delete;
+  bool is_filled() const { return kept_ != nullptr && kept_->is_filled; }
+  void set_filled() {
+    if (kept_ != nullptr) kept_->is_filled = true;
+  }
+  T* data() { return static_cast<T*>(kept_ == nullptr ? data_ : kept_->data); }
+
+ private:
+  KeptWeight* kept_;
+  size_t bytes_;
+  void* data_ = nullptr;
+};
+
 struct Window {
   int64_t channels, first_row, rows, first_column, step, phase_length;
 

@@ -128,13 +128,16 @@ void store_unit(const TilePlan& plan, int64_t unit, const float* pixels, int64_t
 }
 
 bool winograd_map(const ConvMap<float>& m) {
-  if (!winograd_pays(m)) return false;
+  if (!winograd_pays(m) || (m.kept != nullptr && m.kept->is_filled && !m.kept->suits_winograd)) return false;
   const int64_t inputs = whole_vectors<float>(m.inputs), outputs = whole_vectors<float>(m.outputs);
   const TilePlan plan(m.images, m.rows.count, m.columns.count, whole_wides<float>(m.inputs) + whole_wides<float>(m.outputs), least_tiles);
   const int64_t weight_distance = point_distance(m.inputs, outputs);
-  Workspace<float> weight(winograd_products * weight_distance);
-  if (weight.data() == nullptr) return false;
-  if (!transform_weight(m, outputs, weight_distance, weight.data())) return false;
+  WeightRoom<float> weight(m.kept, winograd_products * weight_distance);
+  if (!weight.is_filled()) {
+    if (!transform_weight(m, outputs, weight_distance, weight.data())) return false;
+    if (m.kept != nullptr) m.kept->suits_winograd = true;
+    weight.set_filled();
+  }
   Workspace<float> bias(outputs);
   for (int64_t o = 0; o < outputs; ++o) bias.data()[o] = m.bias && o < m.outputs ? m.bias[o] : 0;
 
@@ -183,6 +186,7 @@ bool winograd_map(const ConvMap<float>& m) {
     if (fine.data()[unit]) continue;
     ConvMap<float> image = m;
     image.images = 1;
+    image.kept = nullptr;  // which is for this way
     image.source += plan.image(unit) * source_image;
     image.out += plan.image(unit) * m.outputs * plane;
     conv_table().map32(image);

@@ -66,8 +66,8 @@ inline bool suits_winograd(const ConvAxis& axis) {
   return (distance == 1 || distance == -1) && axis.shift[2] - axis.shift[1] == distance;
 }
 
-// Of convolutions that take less than a tenth of a millisecond, digits count for more than time.
-constexpr double winograd_least_products = 4e6;
+// Of convolutions that take less than a twentieth of a millisecond, digits count for more than time.
+constexpr double winograd_least_products = 2e6;
 
 // The direct method takes 9 multiplications per pixel and pair of channels; this one also transforms a kernel for each pair.
 template <class Map>
