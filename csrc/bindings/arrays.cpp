@@ -200,6 +200,20 @@ const NativeKernel* native_kernel(PyObject* callable) {
   return kernel_context<NativeKernel>(PyCFunction_GET_SELF(callable));
 }
 
+Ref<> make_kernel(KernelFunction function, Ref<> memory) {
+  static PyMethodDef definition = {"kernel", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_guarded)), METH_FASTCALL, nullptr};
+  auto* kernel = new NativeKernel{function, memory.get()};
+  PyObject* const capsule = PyCapsule_New(kernel, nullptr, [](PyObject* self) {
+    const auto* gone = kernel_context<NativeKernel>(self);
+    Py_DECREF(gone->self);
+    delete gone;
+  });
+  if (capsule == nullptr) delete kernel;
+  const Ref<> self = owned(capsule);
+  memory.release();
+  return owned(PyCFunction_New(&definition, self));
+}
+
 void add_kernel(PyObject* dict, const char* name, KernelFunction function, const void* context) {
   // Kernels live as long as the process, and so do their definitions.
   PyMethodDef* definition = new PyMethodDef{name, nullptr, METH_FASTCALL, nullptr};

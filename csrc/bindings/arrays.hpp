@@ -76,6 +76,9 @@ struct NativeKernel {
 const NativeKernel* native_kernel(PyObject* callable);
 void add_kernel(PyObject* dict, const char* name, KernelFunction function, const void* context = nullptr);
 
+// A kernel with a memory of its own: each call gets `memory`, which goes with the last reference to the kernel.
+Ref<> make_kernel(KernelFunction function, Ref<> memory);
+
 template <class Context>
 const Context* kernel_context(PyObject* self) {
   return static_cast<const Context*>(PyCapsule_GetPointer(self, nullptr));

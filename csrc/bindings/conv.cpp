@@ -2,10 +2,14 @@
 #include "kernels/conv/conv.hpp"
 
 #include <cstring>
+#include <memory>
+#include <utility>
 
 #include "bindings/half.hpp"
 #include "bindings/operands.hpp"
 #include "kernels/conv/half.hpp"
+#include "kernels/conv/maps.hpp"
+#include "kernels/norm/norm.hpp"
 #include "kernels/reduce/reduce.hpp"
 
 namespace extensor {
@@ -98,6 +102,66 @@ PyObject* call_conv2d(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return out.release();
 }
 
+// What a joined convolution remembers: the weight of its last call, which it holds so that nobody writes to it, and what was made
+// of it. Another weight or shape begins anew.
+struct ConvMemory {
+  Ref<> weight;
+  ConvShape shape{};
+  std::shared_ptr<KeptWeight> kept;
+
+  bool knows(PyObject* other, const ConvShape& s) const {
+    return kept != nullptr && weight.get() == other && std::memcmp(&shape, &s, sizeof(s)) == 0;
+  }
+};
+
+// x, weight, bias, stride, padding, dilation, groups; weight, bias, mean, variance and eps of a batch norm in evaluation, with
+// None for a mean if there is none; a tensor to add or None; whether relu follows; and how many results, which nobody needs,
+// come before and behind: steps of a program in one.
+PyObject* call_joined_conv2d(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  auto* memory = static_cast<ConvMemory*>(PyCapsule_GetPointer(self, nullptr));
+  bool relu;
+  double eps;
+  if (count != 16 || !read_number(args[11], eps) || !read_flag(args[13], relu)) return not_covered();
+  const int64_t before = read_below(args[14], 16), behind = read_below(args[15], 16);
+  Arrays in;
+  if (before < 0 || behind < 0 || !in.read(args, 1) || in.dtype != DType::float32) return not_covered();
+  const npy_intp *x = in.shape(0), *weight = in.shape(1);
+  ConvShape s;
+  std::memset(&s, 0, sizeof(s));
+  if (!read_geometry(args + 3, weight, x, s) || (in.array(2) != nullptr && in.shape(2)[0] != weight[0])) return not_covered();
+  const npy_intp y[] = {x[0], weight[0], s.y[0], s.y[1]};
+  Operands<5> norm;
+  for (int i = 0; i < 5; ++i) {
+    if (!norm.take(i, args[i == 4 ? 12 : 7 + i], in.dtype)) return not_covered();
+    if (norm.array(i) != nullptr && !has_shape(norm.array(i), i == 4 ? 4 : 1, i == 4 ? y : y + 1)) return not_covered();
+  }
+  const bool normalises = norm.array(2) != nullptr;
+  if (normalises != (norm.array(3) != nullptr) || (!normalises && (norm.array(4) != nullptr || relu))) return not_covered();
+  Array out = make_array(in.dtype, 4, y);
+  std::shared_ptr<KeptWeight> kept = memory->knows(args[1], s) ? memory->kept : std::make_shared<KeptWeight>();
+  {
+    MaybeReleaseGil unlocked(conv_ns(s, 4));
+    float* const result = data_of<float>(out);
+    conv_forward(s, in.data<float>(0), in.data<float>(1), in.data<float>(2), result, kept.get());
+    ChannelNorm<float> after{y[0], y[1], y[2] * y[3], result, norm.data<float>(0), norm.data<float>(1), norm.data<float>(2), norm.data<float>(3), false, 0, eps};
+    after.added = norm.data<float>(4), after.relu = relu;
+    if (normalises) norm_functions<float>().channels(after, result, nullptr, nullptr);
+  }
+  if (kept != memory->kept) memory->kept = kept, memory->shape = s, memory->weight = shared(args[1]);
+  if (before + behind == 0) return out.release();
+  Ref<> found = owned(PyTuple_New(before + 1 + behind));
+  for (Py_ssize_t i = 0; i < before + 1 + behind; ++i) PyTuple_SET_ITEM(found.get(), i, i == before ? out.release() : Py_NewRef(Py_None));
+  return found.release();
+}
+
+PyObject* make_joined_conv2d(PyObject*, PyObject* const*, Py_ssize_t count) {
+  if (count != 0) return not_covered();
+  auto memory = std::make_unique<ConvMemory>();
+  Ref<> capsule = owned(PyCapsule_New(memory.get(), nullptr, [](PyObject* self) { delete static_cast<ConvMemory*>(PyCapsule_GetPointer(self, nullptr)); }));
+  memory.release();
+  return make_kernel(call_joined_conv2d, std::move(capsule)).release();
+}
+
 // x, weight, bias, stride, padding, dilation, groups, output_padding. The images x are those on the outputs' side.
 PyObject* call_conv_transpose2d(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (count != 8) return not_covered();
@@ -181,5 +245,7 @@ void bind_conv(PyObject* kernels) {
   add_kernel(kernels, "conv_transpose2d", call_conv_transpose2d);
   add_kernel(kernels, "conv_transpose2d_backward", call_backward<true>);
 }
+
+void bind_joined(PyObject* module_dict) { add_kernel(module_dict, "joined_conv2d", make_joined_conv2d); }
 
 }  // namespace extensor

@@ -22,6 +22,7 @@ namespace extensor {
 void bind_casting(PyObject* kernels);
 void bind_conv(PyObject* kernels);
 void bind_ctc(PyObject* kernels);
+void bind_joined(PyObject* module_dict);
 void bind_attention(PyObject* kernels);
 void bind_elementwise(PyObject* kernels);
 void bind_gather(PyObject* kernels);
@@ -137,6 +138,7 @@ void fill(PyObject* module) {
   }
   import_numpy();
   if (PyModule_AddFunctions(module, functions) < 0 || !bind_recorder(module)) throw PythonError();
+  bind_joined(PyModule_GetDict(module));
   const Ref<> kernels = owned(PyDict_New());
   for (const auto bind : {bind_casting, bind_conv, bind_ctc, bind_attention, bind_elementwise, bind_gather, bind_guards, bind_loss, bind_matmul,
                           bind_optim, bind_optim_adaptive, bind_moving, bind_pooling, bind_regions, bind_resample, bind_sort, bind_norm, bind_random, bind_recurrent, bind_reduce, bind_reduce_backward, bind_softmax, bind_unscale,

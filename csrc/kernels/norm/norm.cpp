@@ -198,7 +198,10 @@ void channels(const ChannelNorm<T>& norm, T* y, T* new_mean, T* new_var) {
       const double weight = norm.weight == nullptr ? 1.0 : double(norm.weight[c]);
       const Vec<T> scale(weight / __builtin_sqrt(var + norm.eps)), bias(norm.bias == nullptr ? 0.0 : double(norm.bias[c]));
       for_each_in_channel(norm, c, [&](int64_t at, int64_t count) EXTENSOR_INLINE_LAMBDA {
-        store_first(y + at, fma(centred(load_first(norm.x + at, count)), scale, bias), count);
+        Vec<T> value = fma(centred(load_first(norm.x + at, count)), scale, bias);
+        if (norm.added != nullptr) value = value + load_first(norm.added + at, count);
+        if (norm.relu) value = at_least(Vec<T>(0.0), value);
+        store_first(y + at, value, count);
       });
     }
   });

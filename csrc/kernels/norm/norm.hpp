@@ -29,6 +29,8 @@ struct ChannelNorm {
   const T* running_var;
   bool training;
   double momentum, eps;
+  const T* added = nullptr;  // a tensor like x that is added to the result,
+  bool relu = false;         // and what follows that
 };
 
 // Groups of neighbouring channels of a dense [batch, channels, inner] tensor.

@@ -10,6 +10,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from ..autograd.drawing import Box
 from ..autograd.engine import Walk, walks
 from ..devices import DeviceArray, find_device
 from ..errors import CompileError, describe
@@ -17,6 +18,8 @@ from ..graph import this_thread
 from ..tensor import ExTensor, asarray
 from .checking import checked_run
 from .device_program import DeviceProgram
+from .drawing import boxes_of
+from .joining import join_steps
 from .program import Program
 from .recording import Recording
 from .report import report
@@ -42,12 +45,14 @@ class Compiled:
         fallback: bool = False,
         warns: bool = True,
         place: Any = None,
+        keeps: bool = True,
     ) -> None:
         functools.update_wrapper(self, fn, updated=())
         self.fn = fn
         self.check = check
         self.fallback = fallback
         self.warns = warns
+        self.keeps = keeps  # joined steps, which hold weights and what they made of them
         self.programs: list[Program] = []
         self.recordings = 0
         self.eager_calls = 0
@@ -95,6 +100,8 @@ class Compiled:
         return fill(result, lambda t: _given_back(t, own_args, own_kwargs, args, kwargs))
 
     def _keep(self, recording: Recording, args: Any, kwargs: Any, result: Any) -> None:
+        if self._make is Program and self.keeps and not self.check:  # which compares step by step
+            join_steps(recording, result)
         try:
             program = self._make(self.fn, recording, args, kwargs, result)
         except CompileError as error:  # of what a device cannot run
@@ -102,6 +109,7 @@ class Compiled:
                 raise
             self._run_eagerly_from_now_on((str(error).removeprefix("[compile] "), None), args, kwargs)
             return
+        program.boxes = functools.partial(boxes_of, program, self._name, self.fn)
         with self._lock:
             self.programs = [program, *self.programs[: _MOST_PROGRAMS - 1]]
 
@@ -166,6 +174,12 @@ class Compiled:
             True
         """
         return objects_of(self.programs[index], self._name, self.fn)
+
+    def boxes(self) -> list[Box]:
+        """What :func:`extensor.draw_graph` draws: the newest program; give it one of :attr:`programs` for another."""
+        if not self.programs:
+            raise CompileError("[compile] draw_graph: nothing is recorded yet; call the function once")
+        return self.programs[0].boxes()
 
     def clear(self) -> None:
         """Forget all programs: the next call of every kind is recorded again."""

@@ -23,11 +23,12 @@ from typing import Any
 
 import numpy as np
 
+from ..autograd.drawing import Box
 from ..graph import this_thread
 from ..tensor import ExTensor
 from .recording import Place, Recording, Step
 from .runner import Runner
-from .trees import Kind, Tree, tree_of
+from .trees import Kind, Tree, flat, tree_of
 from .watching import watches_of
 
 try:
@@ -49,7 +50,10 @@ class Program:
         shapes: of the tensors among the arguments.
         kernels: the names of its steps, in order.
         planned_bytes: the most memory that results of steps need at one time.
+        boxes: what :func:`extensor.draw_graph` draws.
     """
+
+    boxes: Callable[[], list[Box]]  # of the compiled function that keeps the program
 
     def __init__(
         self,
@@ -155,7 +159,7 @@ class Program:
         """Per step the values that are not needed afterwards, and the most bytes of results alive at one time."""
         steps = self.recording.steps
         kept = {self.number(place) for *_, place in self.effects if place is not None}
-        kept |= {t[2] for t in _flat(self.result_tree) if t[0] == Kind.TENSOR}
+        kept |= {t[2] for t in flat(self.result_tree) if t[0] == Kind.TENSOR}
         start = self.number(Place("result", 0))
         last: dict[int, int] = {}
         sizes: dict[int, int] = {}
@@ -272,10 +276,3 @@ def _same(a: Any, b: Any) -> bool:
 def _restore(generators: list[np.random.Generator], states: list[Any]) -> None:
     for generator, state in zip(generators, states):
         generator.bit_generator.state = state
-
-
-def _flat(tree: Tree) -> list[Tree]:
-    found = [tree]
-    for child in tree[5]:
-        found += _flat(child)
-    return found

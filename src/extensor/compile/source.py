@@ -16,7 +16,7 @@ from .program import Program
 from .recording import Call, Place
 from .trees import Kind
 
-__all__ = ["Objects", "objects_of", "source_of"]
+__all__ = ["Objects", "Writer", "objects_of", "source_of"]
 
 
 class Objects:
@@ -65,7 +65,9 @@ class Objects:
         return {name: vars(self)[name] for name in sorted(self.used)}
 
 
-class _Writer:
+class Writer:
+    """Writes the text of a program; ``names`` are the expressions of its values there."""
+
     def __init__(self, program: Program, name: str, fn: Callable[..., Any]) -> None:
         self.program, self.recording = program, program.recording
         self.name = name if name.isidentifier() else "step"
@@ -248,7 +250,7 @@ class _Writer:
     def _result(self, tree: Any) -> str:
         kind, what, number, _, _, children = tree
         if kind == Kind.TENSOR:
-            return self.expression(self._place(number))
+            return self.expression(self.place(number))
         if kind == Kind.OBJECT:
             return self._leaf(number if number >= 0 else what)
         if kind == Kind.VALUE:
@@ -260,7 +262,8 @@ class _Writer:
             return f"[{', '.join(parts)}]"
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
-    def _place(self, number: int) -> Place:
+    def place(self, number: int) -> Place:
+        """The place of the value of that number."""
         for kind, count in (
             ("input", len(self.recording.inputs)),
             ("constant", len(self.recording.constants)),
@@ -273,11 +276,11 @@ class _Writer:
 
 def source_of(program: Program, name: str, fn: Callable[..., Any]) -> str:
     """The text of a program."""
-    return _Writer(program, name, fn).write()
+    return Writer(program, name, fn).write()
 
 
 def objects_of(program: Program, name: str, fn: Callable[..., Any]) -> dict[str, Any]:
     """What the text takes besides the arguments, by name."""
-    writer = _Writer(program, name, fn)
+    writer = Writer(program, name, fn)
     writer.write()
     return writer.objects.given()

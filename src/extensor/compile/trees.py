@@ -14,7 +14,7 @@ import numpy as np
 
 from ..tensor import ExTensor
 
-__all__ = ["Kind", "Tree", "fill", "is_value", "tensors_of", "tree_of"]
+__all__ = ["Kind", "Tree", "fill", "flat", "is_value", "tensors_of", "tree_of"]
 
 Tree: TypeAlias = tuple[int, Any, int, bool, Any, tuple[Any, ...]]
 
@@ -62,6 +62,14 @@ def tree_of(thing: Any, tensor: Callable[[ExTensor], Tree]) -> Tree:
         kind = Kind.LIST if type(thing) is list else Kind.TUPLE
         return (kind, type(thing), -1, False, None, tuple(tree_of(value, tensor) for value in thing))
     return (Kind.VALUE if is_value(thing) else Kind.OBJECT, thing, -1, False, None, ())
+
+
+def flat(tree: Tree) -> list[Tree]:
+    """A tree and all the trees in it."""
+    found = [tree]
+    for child in tree[5]:
+        found += flat(child)
+    return found
 
 
 def tensors_of(thing: Any) -> Iterator[ExTensor]:

@@ -44,7 +44,7 @@ def outputs_on(model: Callable[[Any], Any], samples: Dataset) -> np.ndarray:
 
 
 def _chosen(function: Callable[..., Any], compiles: bool) -> Callable[..., Any]:
-    return Compiled(function, fallback=True, warns=False) if compiles else function
+    return Compiled(function, fallback=True, warns=False, keeps=False) if compiles else function
 
 
 def _learn(
