@@ -9,7 +9,7 @@
     python3 dev.py aarch64     the core for 64-bit ARM under qemu-user, its bits against those of this processor; on Debian,
                                with g++-aarch64-linux-gnu and qemu-user; `aarch64 --every 10` checks one kernel in ten
     python3 dev.py accuracy    every float32 through every elementwise function; --stride 251 for some of them
-    python3 dev.py campaign fuzz|files|kill|memory|threads|soak|ranks [--minutes N]
+    python3 dev.py campaign fuzz|files|kill|memory|threads|soak|compile|ranks [--minutes N]
                                search for what breaks, and keep what is found
     python3 dev.py analyse     GCC, Clang (-Wall -Wextra -Wconversion) and clang-tidy on the native core; `analyse csrc/bindings`
                                reads some of it

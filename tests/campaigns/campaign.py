@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 CORPUS = Path(__file__).parent / "corpus"
-SUPPORT = (Path(__file__).parents[1] / "support", Path(__file__).parents[1] / "fuzz")
+SUPPORT = tuple(Path(__file__).parents[1] / name for name in ("support", "fuzz", "compile"))
 for folder in SUPPORT:
     if str(folder) not in sys.path:
         sys.path.append(str(folder))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-SHORT = {"fuzz": 400, "files": 200, "kill": 2, "threads": 4, "soak": 2000}
+SHORT = {"fuzz": 400, "files": 200, "kill": 2, "threads": 4, "soak": 2000, "compile": 20}
 
 
 def run(name: str, *options: str) -> subprocess.CompletedProcess[str]:

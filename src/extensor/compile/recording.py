@@ -26,6 +26,7 @@ from ..graph import (
     this_thread,
 )
 from ..graph.plans import is_static
+from ..ops._generators import is_replaying
 from ..tensor import ExTensor
 from .trees import fill, tensors_of
 
@@ -511,6 +512,8 @@ class Recording(Recorder):
         for part in _parts(thing):
             if isinstance(part, np.random.Generator):
                 self.generators[id(part)] = part
+                if is_replaying():  # a step would draw new numbers, where these are those of the forward pass
+                    self.fail("a checkpointed segment draws random numbers (dropout), which are repeated")
 
     def _check_stray(self) -> None:
         stray = [

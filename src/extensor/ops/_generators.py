@@ -116,6 +116,11 @@ class _Tapes(threading.local):
 _tapes = _Tapes()
 
 
+def is_replaying() -> bool:
+    """Whether draws of this thread come out as a tape has noted them."""
+    return _tapes.playing is not None
+
+
 @contextmanager
 def taped() -> Iterator[Tape]:
     """Notes what this thread draws and replaces in this block."""
