@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import init, nn, random
+from ..compile import Compiled
 from ..graph import no_grad
 from ..nn._random import rng_or_default
 from ..ops.attention import scaled_dot_product_attention, self_attention
@@ -175,12 +176,12 @@ class GPT(nn.Module):
             rng: where the choices come from: a seed or a generator.
 
         Keys and values of what was read are kept, so that each new token is one position of work, up to ``block_size``
-        tokens; from there on the text moves past its first positions, and all of them are computed again.
+        tokens; from there on the text moves past its first positions, and all of them are computed again, by a compiled model.
         """
         if not temperature > 0:
             raise ValueError(f"[generate] temperature must be above 0, got {temperature}")
         source, found = random.as_generator("generate", rng), asarray(tokens)
-        mode = self.training
+        mode, repeated = self.training, Compiled(self, fallback=True, warns=False)
         self.eval()
         with no_grad():
             caches = [nn.KVCache() for _ in self.h]
@@ -188,7 +189,7 @@ class GPT(nn.Module):
                 if found.shape[1] <= self.block_size:
                     logits = self(found[:, len(caches[0]) :], caches)[:, -1] / temperature
                 else:
-                    logits = self(found[:, -self.block_size :])[:, -1] / temperature
+                    logits = repeated(found[:, -self.block_size :])[:, -1] / temperature
                 next_tokens = [[_draw(row, top_k, source)] for row in logits.numpy()]
                 found = concatenate([found, asarray(next_tokens, found.dtype)], 1)
         self.train(mode)

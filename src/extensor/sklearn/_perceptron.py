@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -315,9 +315,18 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
     @property
     def _learn(self) -> Compiled:
         """The passes over a batch, recorded once for each shape."""
-        found = vars(self).get("_compiled")
-        if found is None:
-            found = self._compiled = Compiled(_learn, fallback=True, warns=False)
+        return self._recorded("_compiled", _learn)
+
+    @property
+    def _predict(self) -> Compiled:
+        """The network, likewise."""
+        return self._recorded("_compiled_network", self._network)
+
+    def _recorded(self, name: str, function: Callable[..., Any]) -> Compiled:
+        found = vars(self).get(name)
+        if found is None or found.fn is not function:
+            found = Compiled(function, fallback=True, warns=False)
+            setattr(self, name, found)
         return found
 
     def _validate(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> float:
@@ -340,7 +349,7 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
         X = np.ascontiguousarray(X, self._architecture["dtype"])
         with no_grad():
             parts = [
-                self._network(ExTensor(X[start : start + ROWS_AT_ONCE])).numpy()
+                self._predict(ExTensor(X[start : start + ROWS_AT_ONCE])).numpy()
                 for start in range(0, len(X), ROWS_AT_ONCE)
             ]
         return np.concatenate(parts)
@@ -352,7 +361,8 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
-        state.pop("_compiled", None)  # a recording belongs to this process
+        for name in ("_compiled", "_compiled_network"):
+            state.pop(name, None)  # a recording belongs to this process
         if "_network" in state:
             tensors: dict[str, ExTensor] = {}
             trees = {"network": self._network.state_dict(), "optimizer": self._optimizer.state_dict()}
