@@ -21,10 +21,10 @@ def test_the_same_bits(network: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def make_optimizer(params: Any) -> Any:
         return optim.Adam(params, lr=1e-3)
 
-    native = Training(network, make_optimizer, clip=True, schedule=True)
+    native = Training(network, make_optimizer, clip=True, schedule="cosine")
     expected = native.digest(5, et.compile(native.step))
     monkeypatch.setattr(program, "_Native", Runner)
-    readable = Training(network, make_optimizer, clip=True, schedule=True)
+    readable = Training(network, make_optimizer, clip=True, schedule="cosine")
     compiled = et.compile(readable.step)
     assert readable.digest(5, compiled) == expected
     assert compiled.programs[0].times()[1] == 4

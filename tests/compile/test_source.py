@@ -17,8 +17,8 @@ def test_executed_it_has_the_same_bits(network: str) -> None:
     def make_optimizer(params: Any) -> Any:
         return optim.Adam(params, lr=1e-3)
 
-    eager = Training(network, make_optimizer, clip=True, schedule=True)
-    other = Training(network, make_optimizer, clip=True, schedule=True)
+    eager = Training(network, make_optimizer, clip=True, schedule="cosine")
+    other = Training(network, make_optimizer, clip=True, schedule="cosine")
     expected = eager.digest(5, eager.step)
     compiled = et.compile(other.step)
     written: list[Any] = []

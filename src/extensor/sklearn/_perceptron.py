@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -179,7 +179,7 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
                 **wanted,
                 "dtype": "float32" if mixed else str(np.dtype(self.dtype)),
             }
-            self._network = _network(self._architecture, seed)
+            self._set_network(_network(self._architecture, seed))
             self.n_layers_, self.n_outputs_ = len(sizes), sizes[-1]
             self.loss_curve_: list[float] = []
         elif any(self._architecture[key] != value for key, value in wanted.items()):
@@ -315,19 +315,14 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
     @property
     def _learn(self) -> Compiled:
         """The passes over a batch, recorded once for each shape."""
-        return self._recorded("_compiled", _learn)
-
-    @property
-    def _predict(self) -> Compiled:
-        """The network, likewise."""
-        return self._recorded("_compiled_network", self._network)
-
-    def _recorded(self, name: str, function: Callable[..., Any]) -> Compiled:
-        found = vars(self).get(name)
-        if found is None or found.fn is not function:
-            found = Compiled(function, fallback=True, warns=False)
-            setattr(self, name, found)
+        found = vars(self).get("_compiled")
+        if found is None:
+            found = self._compiled = Compiled(_learn, fallback=True, warns=False)
         return found
+
+    def _set_network(self, network: nn.Module) -> None:
+        self._network = network
+        self._compiled_network = Compiled(network, fallback=True, warns=False)  # for predictions
 
     def _validate(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> float:
         score = self._score(self._forward(X), y, weight)
@@ -349,7 +344,7 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
         X = np.ascontiguousarray(X, self._architecture["dtype"])
         with no_grad():
             parts = [
-                self._predict(ExTensor(X[start : start + ROWS_AT_ONCE])).numpy()
+                self._compiled_network(ExTensor(X[start : start + ROWS_AT_ONCE])).numpy()
                 for start in range(0, len(X), ROWS_AT_ONCE)
             ]
         return np.concatenate(parts)
@@ -377,7 +372,7 @@ class Perceptron(BaseEstimator, metaclass=ABCMeta):
         super().__setstate__({"_mixed": MixedPrecision("pickle", "float32"), **state})
         if trees is not None:
             found = restore_state(trees, {name: asarray(array) for name, array in arrays.items()})
-            self._network = _network(self._architecture, 0)
+            self._set_network(_network(self._architecture, 0))
             self._network.load_state_dict(found["network"])
             self._optimizer = self._new_optimizer()
             self._optimizer.load_state_dict(found["optimizer"])
