@@ -14,6 +14,7 @@ OTHERS = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "benchmarks/results/bench.png": "performance/bench.png",
+    "benchmarks/results/compiled.md": "performance/index.md",
     "src/extensor/cli/__init__.py": "reference/command_line.md",
     "src/extensor/ops": "cards/index.md",
 }
