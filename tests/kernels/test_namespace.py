@@ -57,6 +57,7 @@ def others() -> None:
         reduce(x > 0, 1)
     for question in (et.isfinite, et.isinf, et.isnan, et.count_nonzero, et.argsort):
         question(x)
+    et.argmax(x, 0)
     et.argmin(x, 0)
     et.logical_not(x > 0)
     et.logical_or(x > 0, y > 0)
