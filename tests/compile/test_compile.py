@@ -58,6 +58,16 @@ def test_checkpoints_and_accumulated_gradients(network: str, options: dict[str, 
         assert len(compiled.programs) == 1
 
 
+def test_gradients_that_needed_no_clipping_at_first() -> None:
+    w = nn.Parameter([1.0, 1.0])
+    clipped = et.compile(lambda x: optim.clip_grad_norm([x * w.detach()], 1.0)[0][0])
+    for size in (0.1, 0.1, 10.0, 0.1):
+        x = et.full((2,), size)
+        expected = optim.clip_grad_norm([x * w.detach()], 1.0)[0][0]
+        assert clipped(x).tolist() == expected.tolist()
+    assert len(clipped.programs) == 1
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3, 4])
 def test_same_bits_on_any_number_of_threads(threads: int) -> None:
     before = et.get_num_threads()

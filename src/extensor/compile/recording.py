@@ -241,6 +241,8 @@ class Recording(Recorder):
         described = self._described((args, kwargs))
         with self._paused():
             result = function(*args, **kwargs)
+        # What it handed through this time (gradients that needed no clipping) is its result all the same: another time it is not.
+        result = fill(result, lambda t: t if self._find(t._data) is None else ExTensor(t._data.view()))
         made = [t._data for t in tensors_of(result)]
         self._note_generators((args, kwargs))
         step = self._step("call", function.__name__, None, _again(function, args, kwargs), places, made)
