@@ -22,7 +22,7 @@ def installed_files() -> list[Path]:
 
 
 def test_size() -> None:
-    assert sum(path.stat().st_size for path in set(installed_files())) < 15e6
+    assert sum(path.stat().st_size for path in set(installed_files())) < 16e6
 
 
 def test_typed() -> None:

@@ -10,6 +10,7 @@ namespace {
 
 // A batch of matrices in float32 or float64 that lie one after the other.
 struct Matrices {
+  Array copy;  // of one that lies otherwise
   PyArrayObject* array = nullptr;
   int ndim = 0;
   int64_t count = 1, rows = 0, columns = 0;
@@ -17,9 +18,13 @@ struct Matrices {
 
 bool read_matrices(PyObject* object, Matrices& found) {
   found.array = as_array(object);
-  if (found.array == nullptr || !is_float(dtype_of(found.array)) || !PyArray_IS_C_CONTIGUOUS(found.array) || !is_readable(found.array)) return false;
+  if (found.array == nullptr || !is_float(dtype_of(found.array)) || !is_readable(found.array)) return false;
   found.ndim = PyArray_NDIM(found.array);
   if (found.ndim < 2) return false;
+  if (!PyArray_IS_C_CONTIGUOUS(found.array)) {  // the signs of vectors are those of another method otherwise
+    found.copy = owned(reinterpret_cast<PyArrayObject*>(PyArray_NewCopy(found.array, NPY_CORDER)));
+    found.array = found.copy.get();
+  }
   for (int i = 0; i < found.ndim - 2; ++i) found.count *= PyArray_DIM(found.array, i);
   found.rows = PyArray_DIM(found.array, found.ndim - 2);
   found.columns = PyArray_DIM(found.array, found.ndim - 1);

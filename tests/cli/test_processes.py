@@ -55,16 +55,23 @@ def wait_for_a_checkpoint(folder: Path, job: subprocess.Popen[str]) -> None:
 @needs_mpi
 def test_a_lost_process_is_replaced_by_those_that_are_left(tmp_path: Path) -> None:
     options = ("--epochs", "8", "--shards", "4")
-    job = started(tmp_path / "lost", *options, "--processes", "3", "--restarts", "1")
-    wait_for_a_checkpoint(tmp_path / "lost", job)
-    os.kill(ranks_of(os.getpid())[1], signal.SIGKILL)
-    said, complained = job.communicate(timeout=100)
-    assert job.returncode == 0, complained
-    assert "rank 1 (host" in complained
-    assert "1 of the ranks lost; going on with 2 processes (0 more restarts)" in complained
-    assert said.count("report:") == 1
     subprocess.run([*TRAIN, "--out", str(tmp_path / "whole"), *options], check=True, capture_output=True)
-    assert weights(tmp_path / "lost") == weights(tmp_path / "whole")
+    expected = "1 of the ranks lost; going on with 2 processes (0 more restarts)"
+    for attempt in range(
+        3
+    ):  # MPI's launcher now and then ends a second rank before it can say that it is well
+        folder = tmp_path / f"lost-{attempt}"
+        job = started(folder, *options, "--processes", "3", "--restarts", "1")
+        wait_for_a_checkpoint(folder, job)
+        os.kill(ranks_of(os.getpid())[1], signal.SIGKILL)
+        said, complained = job.communicate(timeout=100)
+        assert job.returncode == 0, complained
+        assert "rank 1 (host" in complained
+        assert said.count("report:") == 1
+        assert weights(folder) == weights(tmp_path / "whole")
+        if expected in complained:
+            break
+    assert expected in complained
 
 
 @needs_mpi

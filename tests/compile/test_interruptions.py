@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,14 @@ class Trap:
             return et.asarray(np.array(x.numpy()))
 
         self.function = passed
+
+
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """A program that is started in the background may have been told to ignore interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def fails() -> None:

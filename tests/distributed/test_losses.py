@@ -16,12 +16,16 @@ NOTICED = 10  # seconds in which every rank must have ended
 @pytest.mark.parametrize("rank", [0, 2])
 def test_a_killed_rank_ends_the_job_and_fewer_go_on_to_the_same_bits(tmp_path: Path, rank: int) -> None:
     whole = answer(1, RUN, "mlp", str(tmp_path / "whole"))
-    began = time.monotonic()
-    done = job(3, RUN, "mlp", str(tmp_path / "cut"), f"kill_rank={rank}", "kill_at=5", keep=True)
-    assert done.returncode != 0
-    files = [tmp_path / "cut" / f"lost-{other}" for other in {0, 1, 2} - {rank}]
-    said = [text for text in (file.read_text() for file in files if file.exists()) if text]
-    assert said  # the first to notice ends the job, and with it perhaps the other before it has written
+    for attempt in range(3):  # the first to notice ends the job, now and then before anybody has written
+        cut = tmp_path / f"cut-{attempt}"
+        began = time.monotonic()
+        done = job(3, RUN, "mlp", str(cut), f"kill_rank={rank}", "kill_at=5", keep=True)
+        assert done.returncode != 0
+        files = [cut / f"lost-{other}" for other in {0, 1, 2} - {rank}]
+        said = [text for text in (file.read_text() for file in files if file.exists()) if text]
+        if said:
+            break
+    assert said
     for text in said:
         assert text.startswith(f"[World] rank {rank} (host host0, process")
         assert "ended without a word" in text
@@ -31,7 +35,7 @@ def test_a_killed_rank_ends_the_job_and_fewer_go_on_to_the_same_bits(tmp_path: P
             ranks,
             RUN,
             "mlp",
-            str(tmp_path / "cut"),
+            str(cut),
             "resume=true",
             f"steps={steps}",
             "kill_rank=9",

@@ -136,7 +136,8 @@ bool bind_state(PyObject* module) {
   return guarded([&]() -> PyObject* {
            const Ref<> block = owned(PyType_FromSpec(&spec)), type = owned(PyType_FromSpec(&state_spec));
            const Ref<> this_thread = owned(PyObject_CallNoArgs(type));
-           const bool added = PyModule_AddObjectRef(module, "RecordingBlock", block) == 0 && PyModule_AddObjectRef(module, "this_thread", this_thread) == 0;
+           const bool added = PyModule_AddObjectRef(module, "RecordingBlock", block) == 0 && PyModule_AddObjectRef(module, "ThreadState", type) == 0 &&
+                              PyModule_AddObjectRef(module, "this_thread", this_thread) == 0;
            return added ? module : nullptr;
          }) != nullptr;
 }
