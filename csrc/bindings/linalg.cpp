@@ -21,7 +21,7 @@ bool read_matrices(PyObject* object, Matrices& found) {
   if (found.array == nullptr || !is_float(dtype_of(found.array)) || !is_readable(found.array)) return false;
   found.ndim = PyArray_NDIM(found.array);
   if (found.ndim < 2) return false;
-  if (!PyArray_IS_C_CONTIGUOUS(found.array)) {  // the signs of vectors are those of another method otherwise
+  if (!PyArray_IS_C_CONTIGUOUS(found.array)) {  // the same bits as those of a contiguous one
     found.copy = owned(reinterpret_cast<PyArrayObject*>(PyArray_NewCopy(found.array, NPY_CORDER)));
     found.array = found.copy.get();
   }
@@ -148,42 +148,23 @@ PyObject* decomposed(const Matrices& x, const int64_t (&lengths)[results][2], co
   return found.given(fine);
 }
 
-// eigh(x), eigvalsh(x)
-template <bool with_vectors>
-PyObject* call_eigh(PyObject*, PyObject* const* args, Py_ssize_t count) {
+// eigvalsh(x)
+PyObject* call_eigvalsh(PyObject*, PyObject* const* args, Py_ssize_t count) {
   Matrices x;
   if (count != 1 || !read_small_squares(args[0], x) || x.rows > small_spectrum) return not_covered();
-  const DType dtype = dtype_of(x.array);
-  if constexpr (with_vectors)
-    return decomposed<2>(x, {{x.rows, 0}, {x.rows, x.rows}}, [&](auto& found) {
-      return small_eigh(dtype, PyArray_DATA(x.array), found[0], found[1], x.count, x.rows);
-    });
-  else
-    return decomposed<1>(x, {{x.rows, 0}}, [&](auto& found) { return small_eigh(dtype, PyArray_DATA(x.array), found[0], nullptr, x.count, x.rows); });
+  return decomposed<1>(x, {{x.rows, 0}}, [&](auto& found) { return small_eigvalsh(dtype_of(x.array), PyArray_DATA(x.array), found[0], x.count, x.rows); });
 }
 
 bool read_small(PyObject* object, Matrices& x) { return read_matrices(object, x) && x.rows <= small_factor && x.columns <= small_factor; }
 
 int64_t shorter(const Matrices& x) { return x.rows < x.columns ? x.rows : x.columns; }
 
-// svd(x, full_matrices)
-PyObject* call_svd(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  Matrices x;
-  bool full;
-  if (count != 2 || !read_small(args[0], x) || shorter(x) > small_spectrum || !read_flag(args[1], full) || (full && x.rows != x.columns))
-    return not_covered();
-  const int64_t k = shorter(x);
-  return decomposed<3>(x, {{x.rows, k}, {k, 0}, {k, x.columns}}, [&](auto& found) {
-    return small_svd(dtype_of(x.array), PyArray_DATA(x.array), found[0], found[1], found[2], x.count, x.rows, x.columns);
-  });
-}
-
 // svdvals(x)
 PyObject* call_svdvals(PyObject*, PyObject* const* args, Py_ssize_t count) {
   Matrices x;
   if (count != 1 || !read_small(args[0], x) || shorter(x) > small_spectrum) return not_covered();
   return decomposed<1>(x, {{shorter(x), 0}}, [&](auto& found) {
-    return small_svd(dtype_of(x.array), PyArray_DATA(x.array), nullptr, found[0], nullptr, x.count, x.rows, x.columns);
+    return small_svdvals(dtype_of(x.array), PyArray_DATA(x.array), found[0], x.count, x.rows, x.columns);
   });
 }
 
@@ -215,9 +196,7 @@ void bind_linalg(PyObject* kernels) {
   add_kernel(kernels, "solve", call_solve);
   add_kernel(kernels, "triangular_solve", call_triangular_solve);
   add_kernel(kernels, "cholesky", call_cholesky);
-  add_kernel(kernels, "eigh", call_eigh<true>);
-  add_kernel(kernels, "eigvalsh", call_eigh<false>);
-  add_kernel(kernels, "svd", call_svd);
+  add_kernel(kernels, "eigvalsh", call_eigvalsh);
   add_kernel(kernels, "svdvals", call_svdvals);
   add_kernel(kernels, "qr", call_qr);
   add_kernel(kernels, "slogdet", call_slogdet);

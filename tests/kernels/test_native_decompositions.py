@@ -11,7 +11,7 @@ import pytest
 from extensor.kernels import NATIVE
 from extensor.kernels.reference import linalg as kernels
 
-pytestmark = pytest.mark.skipif("svd" not in NATIVE, reason="the native module is not built")
+pytestmark = pytest.mark.skipif("svdvals" not in NATIVE, reason="the native module is not built")
 
 DTYPES = [np.float32, np.float64]
 
@@ -34,45 +34,42 @@ def difficult(rng: np.random.Generator, m: int, n: int) -> Iterator[np.ndarray]:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 12])
-def test_eigh(n: int, dtype: Any) -> None:
+def test_eigvalsh(n: int, dtype: Any) -> None:
     rng = np.random.default_rng(n)
     for x in difficult(rng, n, n):
         x = (x + x.T).astype(dtype)
-        values, vectors = NATIVE["eigh"](x)
-        assert values.dtype == vectors.dtype == dtype
-        size = np.abs(x).max()
-        close(vectors.astype(float) @ np.diag(values.astype(float)) @ vectors.T.astype(float), x, size, dtype)
-        close(vectors.T.astype(float) @ vectors.astype(float), np.eye(n), 1, dtype)
-        close(values, np.linalg.eigvalsh(x.astype(float)), size * n, dtype)
+        values = NATIVE["eigvalsh"](x)
+        assert values.dtype == dtype
+        close(values, np.linalg.eigvalsh(x.astype(float)), np.abs(x).max() * n, dtype)
         assert (np.diff(values) >= 0).all()
-        np.testing.assert_array_equal(NATIVE["eigvalsh"](x), values)
 
 
-def test_eigh_takes_the_symmetric_part() -> None:
+def test_eigvalsh_takes_the_symmetric_part() -> None:
     x = np.random.default_rng(0).standard_normal((4, 4))
-    np.testing.assert_allclose(NATIVE["eigh"](x)[0], kernels.eigh.reference(x)[0], rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(NATIVE["eigvalsh"](x), kernels.eigh.reference(x)[0], rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     ("m", "n"), [(1, 1), (2, 2), (3, 3), (5, 5), (12, 12), (7, 3), (3, 7), (32, 4), (1, 9), (12, 20)]
 )
-def test_svd(m: int, n: int, dtype: Any) -> None:
+def test_svdvals(m: int, n: int, dtype: Any) -> None:
     rng = np.random.default_rng(m * n)
-    k = min(m, n)
     for x in difficult(rng, m, n):
         x = x.astype(dtype)
-        u, s, vh = NATIVE["svd"](x, False)
-        assert (u.shape, s.shape, vh.shape) == ((m, k), (k,), (k, n))
-        wide = u.astype(float), s.astype(float), vh.astype(float)
-        size = np.abs(x).max() * max(m, n)
-        close(wide[0] * wide[1] @ wide[2], x, size, dtype)
-        close(wide[0].T @ wide[0], np.eye(k), 1, dtype)
-        close(wide[2] @ wide[2].T, np.eye(k), 1, dtype)
-        close(s, np.linalg.svd(x.astype(float), compute_uv=False), size, dtype)
+        s = NATIVE["svdvals"](x)
+        assert s.shape == (min(m, n),)
+        close(s, np.linalg.svd(x.astype(float), compute_uv=False), np.abs(x).max() * max(m, n), dtype)
         assert (np.diff(s) <= 0).all()
         assert (s >= 0).all()
-        np.testing.assert_array_equal(NATIVE["svdvals"](x), s)
+
+
+def test_layouts_give_the_same_bits() -> None:
+    x = np.random.default_rng(0).standard_normal((2, 6, 6))
+    x = x + x.swapaxes(-1, -2)
+    for name in ("eigvalsh", "svdvals", "inv", "det"):
+        strided = np.repeat(x, 2, -1)[..., ::2]
+        np.testing.assert_array_equal(NATIVE[name](strided), NATIVE[name](x))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -84,16 +81,11 @@ def test_qr(m: int, n: int, dtype: Any) -> None:
     rng = np.random.default_rng(m * n)
     x = rng.standard_normal((6, m, n)).astype(dtype)
     x[1] = np.eye(m, n)
-    x[2, :, 0] = 0
+    x[2, 0, 0] = 0  # nothing above something
     found, expected = NATIVE["qr"](x, "reduced"), np.linalg.qr(x.astype(float))
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.dtype == dtype
-        np.testing.assert_allclose(
-            ours[[0, 1, 3, 4, 5]], theirs[[0, 1, 3, 4, 5]], rtol=0, atol=200 * np.finfo(dtype).eps
-        )
-    q, r = (part[2].astype(float) for part in found)
-    close(q @ r, x[2], 10, dtype)
-    close(q.T @ q, np.eye(min(m, n)), 1, dtype)
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=200 * np.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -134,9 +126,7 @@ def test_what_is_not_finite_is_left_to_the_reference(value: float) -> None:
     x = np.ones((2, 3, 3))
     x[1, 1, 2] = value
     for name, more in (
-        ("eigh", ()),
         ("eigvalsh", ()),
-        ("svd", (False,)),
         ("svdvals", ()),
         ("qr", ("reduced",)),
         ("slogdet", ()),
@@ -146,9 +136,7 @@ def test_what_is_not_finite_is_left_to_the_reference(value: float) -> None:
 
 def test_batches_and_empty_ones() -> None:
     x = np.random.default_rng(0).standard_normal((3, 2, 4, 4))
-    whole = NATIVE["svd"](x, True)
+    whole = NATIVE["svdvals"](x)
     for i in np.ndindex(3, 2):
-        for ours, theirs in zip(whole, NATIVE["svd"](x[i], True), strict=True):
-            np.testing.assert_array_equal(ours[i], theirs)
-    assert NATIVE["svd"](np.ones((0, 3, 3)), False) is NotImplemented
-    assert NATIVE["svd"](np.ones((3, 5)), True) is NotImplemented  # more vectors than singular values
+        np.testing.assert_array_equal(whole[i], NATIVE["svdvals"](x[i]))
+    assert NATIVE["svdvals"](np.ones((0, 3, 3))) is NotImplemented

@@ -32,18 +32,8 @@ void rotate(double* a, double* b, int64_t n, Rotation r) {
   }
 }
 
-// Positions of `keys` in ascending order.
-void sorted_places(const double* keys, int64_t* places, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    int64_t at = i;
-    for (; at > 0 && keys[places[at - 1]] > keys[i]; --at) places[at] = places[at - 1];
-    places[at] = i;
-  }
-}
-
-// The cyclic method of Jacobi: a := diagonal, rows of v := eigenvectors (v may be nullptr). Elements up to `nothing` may stay. False
-// if it does not end.
-bool diagonalise(double* a, double* v, int64_t n, double nothing) {
+// The cyclic method of Jacobi: a := diagonal. Elements up to `nothing` may stay. False if it does not end.
+bool diagonalise(double* a, int64_t n, double nothing) {
   for (int sweep = 0; sweep < most_sweeps; ++sweep) {
     bool changed = false;
     for (int64_t p = 0; p < n; ++p) {
@@ -60,7 +50,6 @@ bool diagonalise(double* a, double* v, int64_t n, double nothing) {
           a[i * n + q] = r.s * x + r.c * y;
         }
         a[p * n + q] = a[q * n + p] = 0;
-        if (v != nullptr) rotate(v + p * n, v + q * n, n, r);
       }
     }
     if (!changed) return true;
@@ -69,27 +58,21 @@ bool diagonalise(double* a, double* v, int64_t n, double nothing) {
 }
 
 template <class T>
-bool eigh_of(const T* x, T* values, T* vectors, int64_t n) {
-  double a[small_spectrum * small_spectrum], v[small_spectrum * small_spectrum], half[small_spectrum * small_spectrum];
+bool eigvalsh_of(const T* x, T* values, int64_t n) {
+  double a[small_spectrum * small_spectrum], half[small_spectrum * small_spectrum];
   if (!read_elements(x, half, n * n)) return false;
   double largest = 0;
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = 0; j < n; ++j) {
       a[i * n + j] = 0.5 * half[i * n + j] + 0.5 * half[j * n + i];
       largest = std::max(largest, std::fabs(a[i * n + j]));
-      v[i * n + j] = i == j;
     }
   }
-  if (!diagonalise(a, vectors == nullptr ? nullptr : v, n, largest * 1e-20)) return false;
+  if (!diagonalise(a, n, largest * 1e-20)) return false;
   double found[small_spectrum];
-  int64_t places[small_spectrum];
   for (int64_t i = 0; i < n; ++i) found[i] = a[i * n + i];
-  sorted_places(found, places, n);
-  for (int64_t j = 0; j < n; ++j) {
-    values[j] = T(found[places[j]]);
-    if (vectors != nullptr)
-      for (int64_t i = 0; i < n; ++i) vectors[i * n + j] = T(v[places[j] * n + i]);
-  }
+  std::sort(found, found + n);
+  for (int64_t j = 0; j < n; ++j) values[j] = T(found[j]);
   return true;
 }
 
@@ -99,29 +82,9 @@ double dot(const double* a, const double* b, int64_t n) {
   return sum;
 }
 
-// A unit vector that is orthogonal to rows [0, count) of u, in row `count`: of the axes the one that is farthest from them.
-void complete(double* u, int64_t count, int64_t m) {
-  double* row = u + count * m;
-  double best = -1;
-  int64_t axis = 0;
-  for (int64_t i = 0; i < m; ++i) {
-    double left = 1;
-    for (int64_t k = 0; k < count; ++k) left -= u[k * m + i] * u[k * m + i];
-    if (left > best) best = left, axis = i;
-  }
-  for (int64_t i = 0; i < m; ++i) row[i] = i == axis;
-  for (int pass = 0; pass < 2; ++pass)  // once more: the first leaves what was rounded
-    for (int64_t k = 0; k < count; ++k) {
-      const double along = dot(row, u + k * m, m);
-      for (int64_t i = 0; i < m; ++i) row[i] -= along * u[k * m + i];
-    }
-  const double length = std::sqrt(dot(row, row, m));
-  for (int64_t i = 0; i < m; ++i) row[i] /= length;
-}
-
-// One-sided Jacobi: the n rows of g, of length m >= n, are rotated until they are orthogonal to each other, v likewise. Rows that are
-// nothing beside the others become 0. False if it does not end.
-bool orthogonalise(double* g, double* v, int64_t m, int64_t n) {
+// One-sided Jacobi: the n rows of g, of length m >= n, are rotated until they are orthogonal to each other. Rows that are nothing
+// beside the others become 0. False if it does not end.
+bool orthogonalise(double* g, int64_t m, int64_t n) {
   const double nothing = dot(g, g, m * n) * 1e-40, right = epsilon * double(m > 4 ? m : 4);
   for (int sweep = 0; sweep < most_sweeps; ++sweep) {
     bool changed = false;
@@ -135,7 +98,6 @@ bool orthogonalise(double* g, double* v, int64_t m, int64_t n) {
         changed = true;
         const Rotation r = rotation(bb - aa, 2 * ab);
         rotate(a, b, m, r);
-        if (v != nullptr) rotate(v + p * n, v + q * n, n, r);
       }
     }
     if (!changed) return true;
@@ -143,10 +105,10 @@ bool orthogonalise(double* g, double* v, int64_t m, int64_t n) {
   return false;
 }
 
-// For m >= n; `turned` says that x has n rows of m and the roles of u and vh are exchanged.
+// For m >= n; `turned` says that x has n rows of m.
 template <class T>
-bool svd_of(const T* x, T* u, T* s, T* vh, int64_t m, int64_t n, bool turned) {
-  double g[small_spectrum * small_factor], v[small_spectrum * small_spectrum];
+bool svdvals_of(const T* x, T* values, int64_t m, int64_t n, bool turned) {
+  double g[small_spectrum * small_factor];
   double largest = 0;
   for (int64_t j = 0; j < n; ++j) {
     for (int64_t i = 0; i < m; ++i) {
@@ -155,32 +117,13 @@ bool svd_of(const T* x, T* u, T* s, T* vh, int64_t m, int64_t n, bool turned) {
       g[j * m + i] = value;
       largest = std::max(largest, std::fabs(value));
     }
-    for (int64_t i = 0; i < n; ++i) v[j * n + i] = i == j;
   }
   if (largest > 1e100 || (largest != 0 && largest < 1e-100)) return false;  // squares would not be exact
-  const bool wants_vectors = u != nullptr;
-  if (!orthogonalise(g, wants_vectors ? v : nullptr, m, n)) return false;
+  if (!orthogonalise(g, m, n)) return false;
   double sizes[small_spectrum];
-  int64_t places[small_spectrum];
   for (int64_t j = 0; j < n; ++j) sizes[j] = std::sqrt(dot(g + j * m, g + j * m, m));
-  sorted_places(sizes, places, n);
-  std::reverse(places, places + n);
-  for (int64_t j = 0; j < n; ++j) s[j] = T(sizes[places[j]]);
-  if (!wants_vectors) return true;
-  double left[small_spectrum * small_factor];
-  for (int64_t j = 0; j < n; ++j) {
-    const double size = sizes[places[j]];
-    if (size > 1e-140) {
-      for (int64_t i = 0; i < m; ++i) left[j * m + i] = g[places[j] * m + i] / size;
-    } else {
-      complete(left, j, m);
-    }
-  }
-  for (int64_t j = 0; j < n; ++j) {
-    const double* right = v + places[j] * n;
-    for (int64_t i = 0; i < m; ++i) (turned ? vh[j * m + i] : u[i * n + j]) = T(left[j * m + i]);
-    for (int64_t i = 0; i < n; ++i) (turned ? u[i * n + j] : vh[j * n + i]) = T(right[i]);
-  }
+  std::sort(sizes, sizes + n);
+  for (int64_t j = 0; j < n; ++j) values[j] = T(sizes[n - 1 - j]);
   return true;
 }
 
@@ -196,7 +139,7 @@ bool qr_of(const T* x, T* q, T* r, int64_t m, int64_t n) {
     for (int64_t i = j + 1; i < m; ++i) below += a[i * n + j] * a[i * n + j];
     factors[j] = 0;
     if (below == 0) continue;
-    const double top = a[j * n + j], length = std::sqrt(top * top + below), beta = top > 0 ? -length : length;
+    const double top = a[j * n + j], length = std::sqrt(top * top + below), beta = std::signbit(top) ? length : -length;
     if (!std::isfinite(length) || length < 1e-140) return false;
     factors[j] = (beta - top) / beta;
     for (int64_t i = j + 1; i < m; ++i) a[i * n + j] /= top - beta;
@@ -243,30 +186,25 @@ bool slogdet_of(const T* x, T* sign, T* logarithm, int64_t n) {
   return true;
 }
 
-template <class T>
-T* at(void* to, int64_t place) {
-  return to == nullptr ? nullptr : static_cast<T*>(to) + place;
-}
-
 }  // namespace
 
-bool small_eigh(DType dtype, const void* x, void* values, void* vectors, int64_t count, int64_t n) {
+bool small_eigvalsh(DType dtype, const void* x, void* values, int64_t count, int64_t n) {
   return typed(dtype, [&](auto zero) {
     using T = decltype(zero);
     return for_each(count, 20 * cubic(n), [&](int64_t i) {
-      return eigh_of(static_cast<const T*>(x) + i * n * n, at<T>(values, i * n), at<T>(vectors, i * n * n), n);
+      return eigvalsh_of(static_cast<const T*>(x) + i * n * n, static_cast<T*>(values) + i * n, n);
     });
   });
 }
 
-bool small_svd(DType dtype, const void* x, void* u, void* s, void* vh, int64_t count, int64_t m, int64_t n) {
+bool small_svdvals(DType dtype, const void* x, void* values, int64_t count, int64_t m, int64_t n) {
   const int64_t k = m < n ? m : n;
   return typed(dtype, [&](auto zero) {
     using T = decltype(zero);
     return for_each(count, 20 * cubic(k), [&](int64_t i) {
       const T* matrix = static_cast<const T*>(x) + i * m * n;
-      T *left = at<T>(u, i * m * k), *sizes = at<T>(s, i * k), *right = at<T>(vh, i * k * n);
-      return m >= n ? svd_of(matrix, left, sizes, right, m, n, false) : svd_of(matrix, left, sizes, right, n, m, true);
+      T* found = static_cast<T*>(values) + i * k;
+      return m >= n ? svdvals_of(matrix, found, m, n, false) : svdvals_of(matrix, found, n, m, true);
     });
   });
 }
@@ -276,7 +214,7 @@ bool small_qr(DType dtype, const void* x, void* q, void* r, int64_t count, int64
   return typed(dtype, [&](auto zero) {
     using T = decltype(zero);
     return for_each(count, 3 * cubic(m > n ? m : n), [&](int64_t i) {
-      return qr_of(static_cast<const T*>(x) + i * m * n, at<T>(q, i * m * k), at<T>(r, i * k * n), m, n);
+      return qr_of(static_cast<const T*>(x) + i * m * n, static_cast<T*>(q) + i * m * k, static_cast<T*>(r) + i * k * n, m, n);
     });
   });
 }
@@ -285,7 +223,7 @@ bool small_slogdet(DType dtype, const void* x, void* sign, void* logarithm, int6
   return typed(dtype, [&](auto zero) {
     using T = decltype(zero);
     return for_each(count, cubic(n), [&](int64_t i) {
-      return slogdet_of(static_cast<const T*>(x) + i * n * n, at<T>(sign, i), at<T>(logarithm, i), n);
+      return slogdet_of(static_cast<const T*>(x) + i * n * n, static_cast<T*>(sign) + i, static_cast<T*>(logarithm) + i, n);
     });
   });
 }

@@ -12,11 +12,14 @@ namespace extensor {
 constexpr int64_t small_spectrum = 12;  // the largest number of rotated columns; more are faster by LAPACK
 constexpr int64_t small_factor = 32;    // the longest side of a matrix
 
-// Eigenvalues of the symmetric part of x (count, n, n), ascending, and the vectors in columns; without them if `vectors` is nullptr.
-bool small_eigh(DType dtype, const void* x, void* values, void* vectors, int64_t count, int64_t n);
+// Eigenvectors and singular vectors are LAPACK's: another method finds them with other signs, and the same call would have another
+// outcome without this core.
 
-// x (count, m, n) = u diag(s) vh with k = min(m, n) singular values, descending; without u and vh if they are nullptr.
-bool small_svd(DType dtype, const void* x, void* u, void* s, void* vh, int64_t count, int64_t m, int64_t n);
+// Eigenvalues of the symmetric part of x (count, n, n), ascending.
+bool small_eigvalsh(DType dtype, const void* x, void* values, int64_t count, int64_t n);
+
+// The k = min(m, n) singular values of x (count, m, n), descending.
+bool small_svdvals(DType dtype, const void* x, void* values, int64_t count, int64_t m, int64_t n);
 
 // x (count, m, n) = q r with k = min(m, n) columns in q; signs as LAPACK has them.
 bool small_qr(DType dtype, const void* x, void* q, void* r, int64_t count, int64_t m, int64_t n);
