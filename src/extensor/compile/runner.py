@@ -45,7 +45,9 @@ class Runner:
             started = perf_counter()
             try:
                 self._take(step, values, tensors, kept)
-            except _Differs:
+            except Exception as problem:
+                if not isinstance(problem, _Differs) and (committed or isinstance(problem, MemoryError)):
+                    raise  # what else is wrong, the function itself knows how to say
                 if committed:
                     raise RuntimeError(
                         "[compile] a shape or a check changed after the optimiser's step; run this function without compile"
