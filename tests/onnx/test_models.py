@@ -12,6 +12,7 @@ import pytest
 
 import extensor as et
 from extensor import models
+from extensor.kernels import NATIVE
 from extensor.onnx import export, load
 from extensor.onnx.runtime import run_in_runtime
 
@@ -99,7 +100,9 @@ def test_a_step_of_training_is_that_of_the_original(name: str, tmp_path: Path) -
         assert set(mine) == set(other)
     for parameter in set(mine) & set(other):
         a, b = mine[parameter].numpy(), other[parameter].numpy()
-        if name in SAME_OPERATIONS:
+        if (
+            name in SAME_OPERATIONS and "matmul" in NATIVE
+        ):  # NumPy's products round by the layout of their operands
             assert a.tobytes() == b.tobytes()
         np.testing.assert_allclose(b, a, rtol=0, atol=1e-6 * np.abs(a).max())
     np.testing.assert_allclose(outputs[1], outputs[0], rtol=0, atol=RTOL * np.abs(outputs[0]).max())
