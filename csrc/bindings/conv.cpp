@@ -3,9 +3,11 @@
 
 #include <cstring>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "bindings/half.hpp"
+#include "bindings/held_weights.hpp"
 #include "bindings/operands.hpp"
 #include "kernels/conv/half.hpp"
 #include "kernels/conv/maps.hpp"
@@ -77,10 +79,18 @@ bool is_finite(const Arrays& in, int i) {
     return finite;
   }
   return with_type(in.dtype, [&](auto zero) {
+    // by their bits, whose comparisons need not wait for each other as a sum of floating-point numbers does
+    using Bits = std::conditional_t<sizeof(zero) == 4, uint32_t, uint64_t>;
+    constexpr Bits exponent = Bits(sizeof(zero) == 4 ? 0x7f800000 : 0x7ff0000000000000);
     const auto* values = in.data<decltype(zero)>(i);
     const int64_t size = PyArray_SIZE(in.array(i));
-    for (int64_t j = 0; j < size; ++j) zero += values[j] * 0;
-    return zero == 0;
+    Bits strange = 0;
+    for (int64_t j = 0; j < size; ++j) {
+      Bits bits;
+      std::memcpy(&bits, values + j, sizeof(bits));
+      strange |= Bits((bits & exponent) == exponent);
+    }
+    return strange == 0;
   });
 }
 
@@ -95,9 +105,10 @@ PyObject* call_conv2d(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (is_better_widened(in.dtype, s)) return call_widened(call_conv2d, self, args, count);
   const npy_intp y[] = {x[0], weight[0], s.y[0], s.y[1]};
   Array out = make_array(in.dtype, 4, y);
+  const std::shared_ptr<KeptWeight> kept = held_weight(args[1], s, false);
   compute(in.dtype, s, [&](auto zero) {
     using T = decltype(zero);
-    conv_forward(s, in.data<T>(0), in.data<T>(1), in.data<T>(2), data_of<T>(out));
+    conv_forward(s, in.data<T>(0), in.data<T>(1), in.data<T>(2), data_of<T>(out), kept.get());
   });
   return out.release();
 }
@@ -115,7 +126,7 @@ struct ConvMemory {
 };
 
 // x, weight, bias, stride, padding, dilation, groups; weight, bias, mean, variance and eps of a batch norm in evaluation, with
-// None for a mean if there is none; a tensor to add or None; whether relu follows; and how many results, which nobody needs,
+// None for a mean if there is none, and then nothing to add; a tensor to add or None; whether relu follows; and how many results, which nobody needs,
 // come before and behind: steps of a program in one.
 PyObject* call_joined_conv2d(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   auto* memory = static_cast<ConvMemory*>(PyCapsule_GetPointer(self, nullptr));
@@ -136,13 +147,13 @@ PyObject* call_joined_conv2d(PyObject* self, PyObject* const* args, Py_ssize_t c
     if (norm.array(i) != nullptr && !has_shape(norm.array(i), i == 4 ? 4 : 1, i == 4 ? y : y + 1)) return not_covered();
   }
   const bool normalises = norm.array(2) != nullptr;
-  if (normalises != (norm.array(3) != nullptr) || (!normalises && (norm.array(4) != nullptr || relu))) return not_covered();
+  if (normalises != (norm.array(3) != nullptr) || (!normalises && norm.array(4) != nullptr)) return not_covered();
   Array out = make_array(in.dtype, 4, y);
   std::shared_ptr<KeptWeight> kept = memory->knows(args[1], s) ? memory->kept : std::make_shared<KeptWeight>();
   {
     MaybeReleaseGil unlocked(conv_ns(s, 4));
     float* const result = data_of<float>(out);
-    conv_forward(s, in.data<float>(0), in.data<float>(1), in.data<float>(2), result, kept.get());
+    conv_forward(s, in.data<float>(0), in.data<float>(1), in.data<float>(2), result, kept.get(), relu && !normalises);
     ChannelNorm<float> after{y[0], y[1], y[2] * y[3], result, norm.data<float>(0), norm.data<float>(1), norm.data<float>(2), norm.data<float>(3), false, 0, eps};
     after.added = norm.data<float>(4), after.relu = relu;
     if (normalises) norm_functions<float>().channels(after, result, nullptr, nullptr);
@@ -222,6 +233,7 @@ PyObject* call_backward(PyObject* self, PyObject* const* args, Py_ssize_t count)
   if (Transposed) s.y[0] = x[2], s.y[1] = x[3];  // fewer than fit, if output_padding was a step or more
   Array grads[] = {make_wanted(needs[0], in.dtype, 4, x), make_wanted(needs[1], in.dtype, 4, weight), Array()};
   if (needs[2]) grads[2] = channel_sums(in.array(0), in.dtype);
+  const std::shared_ptr<KeptWeight> kept = Transposed || !needs[0] ? nullptr : held_weight(args[2], s, true);
   bool covered = true;
   compute(in.dtype, s, [&](auto zero) {
     using T = decltype(zero);
@@ -230,7 +242,7 @@ PyObject* call_backward(PyObject* self, PyObject* const* args, Py_ssize_t count)
     T *const grad_x = data_of<T>(grads[0]), *const grad_weight = data_of<T>(grads[1]);
     if (grad_x != nullptr) {
       if (Transposed) conv_forward<T>(s, upstream, in.data<T>(2), nullptr, grad_x);
-      else conv_transposed<T>(s, upstream, in.data<T>(2), nullptr, grad_x);
+      else conv_transposed<T>(s, upstream, in.data<T>(2), nullptr, grad_x, kept.get());
     }
     if (grad_weight != nullptr) covered = conv_weight_gradient(s, Transposed ? input : upstream, Transposed ? upstream : input, grad_weight);
   });

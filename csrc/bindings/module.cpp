@@ -10,6 +10,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/exceptions.hpp"
+#include "bindings/held_weights.hpp"
 #include "core/allocation_failure.hpp"
 #include "core/bf16_unit.hpp"
 #include "core/isa.hpp"
@@ -23,6 +24,7 @@ void bind_casting(PyObject* kernels);
 void bind_conv(PyObject* kernels);
 void bind_ctc(PyObject* kernels);
 void bind_joined(PyObject* module_dict);
+void bind_joined_linear(PyObject* module_dict);
 void bind_attention(PyObject* kernels);
 void bind_elementwise(PyObject* kernels);
 void bind_gather(PyObject* kernels);
@@ -43,6 +45,7 @@ void bind_recurrent(PyObject* kernels);
 void bind_reduce(PyObject* kernels);
 void bind_reduce_backward(PyObject* kernels);
 void bind_softmax(PyObject* kernels);
+void bind_clipping(PyObject* kernels);
 void bind_unscale(PyObject* kernels);
 void bind_views(PyObject* kernels);
 bool bind_recorder(PyObject* module);
@@ -126,6 +129,8 @@ PyMethodDef functions[] = {
      "set_buffer_wait($module, milliseconds, /)\n--\n\nHow long a freed buffer is kept; 10,000."},
     {"release_buffers", py_release_buffers, METH_NOARGS,
      "release_buffers($module)\n--\n\nGive all freed buffers back to the system; returns their bytes."},
+    {"hold_weights", hold_weights, METH_O,
+     "hold_weights($module, arrays, /)\n--\n\nKeep what convolutions of this thread make of these arrays, and of no others."},
     {"fail_allocation_after", py_fail_allocation_after, METH_O,
      "fail_allocation_after($module, count, /)\n--\n\n"
      "For tests: after so many more, one allocation of a kernel fails; negative: none does. Returns what was left of the last count."},
@@ -139,9 +144,10 @@ void fill(PyObject* module) {
   import_numpy();
   if (PyModule_AddFunctions(module, functions) < 0 || !bind_recorder(module)) throw PythonError();
   bind_joined(PyModule_GetDict(module));
+  bind_joined_linear(PyModule_GetDict(module));
   const Ref<> kernels = owned(PyDict_New());
   for (const auto bind : {bind_casting, bind_conv, bind_ctc, bind_attention, bind_elementwise, bind_gather, bind_guards, bind_loss, bind_matmul,
-                          bind_optim, bind_optim_adaptive, bind_moving, bind_pooling, bind_regions, bind_resample, bind_sort, bind_norm, bind_random, bind_recurrent, bind_reduce, bind_reduce_backward, bind_softmax, bind_unscale,
+                          bind_optim, bind_optim_adaptive, bind_moving, bind_pooling, bind_regions, bind_resample, bind_sort, bind_norm, bind_random, bind_recurrent, bind_reduce, bind_reduce_backward, bind_softmax, bind_clipping, bind_unscale,
                           bind_linalg,
                           bind_views})
     bind(kernels);

@@ -1,4 +1,4 @@
-// Kernels that move elements, and running sums, as Python functions.
+// Kernels that move elements, and running sums and products, as Python functions.
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -49,6 +49,24 @@ PyObject* call_cumsum_backward(PyObject* self, PyObject* const* args, Py_ssize_t
     MaybeReleaseGil unlocked(double(PyArray_SIZE(g)));
     cumsum(dtype, true, product_of(lengths, axis), lengths[axis], product_of(lengths + axis + 1, PyArray_NDIM(g) - axis - 1),
            PyArray_DATA(g), PyArray_DATA(out));
+  }
+  return out.release();
+}
+
+// cumprod(x, axis)
+PyObject* call_cumprod(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  PyArrayObject* x = count == 2 ? as_array(args[0]) : nullptr;
+  if (x == nullptr) return not_covered();
+  const DType dtype = dtype_of(x);
+  if (!is_float(dtype)) return call_widened(call_cumprod, self, args, count);
+  const int ndim = PyArray_NDIM(x), axis = read_axis(args[1], ndim);
+  if (axis < 0 || !PyArray_IS_C_CONTIGUOUS(x) || !is_readable(x)) return not_covered();
+  const npy_intp* shape = PyArray_DIMS(x);
+  Array out = make_array(dtype, ndim, shape);
+  if (PyArray_SIZE(x) > 0) {
+    MaybeReleaseGil unlocked(double(PyArray_SIZE(x)));
+    cumprod(dtype, product_of(shape, axis), shape[axis], product_of(shape + axis + 1, ndim - axis - 1), PyArray_DATA(x),
+            PyArray_DATA(out));
   }
   return out.release();
 }
@@ -187,6 +205,7 @@ PyObject* call_copy(PyObject*, PyObject* const* args, Py_ssize_t count) {
 void bind_moving(PyObject* kernels) {
   add_kernel(kernels, "cumsum", call_cumsum);
   add_kernel(kernels, "cumsum_backward", call_cumsum_backward);
+  add_kernel(kernels, "cumprod", call_cumprod);
   add_kernel(kernels, "concatenate", call_concatenate);
   add_kernel(kernels, "stack", call_stack);
   add_kernel(kernels, "pad", call_pad);

@@ -11,7 +11,7 @@ struct Offered {
   SpareArrays* const* kinds;
   size_t count;
 };
-__thread Offered offered;
+__thread Offered offered __attribute__((tls_model("initial-exec")));  // its memory comes with the thread, as that of `state`
 
 // Whether nobody holds the array or watches its end, and nobody who held it has changed what it is.
 bool is_free(PyArrayObject* array, int typenum, const std::vector<npy_intp>& shape) {
@@ -34,7 +34,9 @@ bool SpareArrays::holds(DType dtype, int ndim, const npy_intp* shape) const {
 }
 
 void SpareArrays::give(PyObject* array) {
-  if (arrays_.size() < most_of_a_kind && PyArray_CheckExact(array)) arrays_.push_back(reinterpret_cast<PyArrayObject*>(array));
+  // A view would never be taken, and hold all that it is a part of.
+  const bool fits = arrays_.size() < most_of_a_kind && PyArray_CheckExact(array) && PyArray_BASE(reinterpret_cast<PyArrayObject*>(array)) == nullptr;
+  if (fits) arrays_.push_back(reinterpret_cast<PyArrayObject*>(array));
   else Py_DECREF(array);
 }
 

@@ -62,6 +62,21 @@ void run_serially(int64_t items, Chunks chunks, detail::ChunkFunction function, 
   }
 }
 
+// The C++ runtime takes memory for the first exception of a thread, and glibc ends the process where there is none. So a worker
+// takes it before it works, where it was seen to be there: what a thread frees is the first that it gets again.
+bool can_throw() {
+  for (size_t size : {4096, 128, 64, 32}) {
+    void* volatile memory = std::malloc(size);
+    if (memory == nullptr) return false;
+    std::free(memory);
+  }
+  try {
+    throw 0;
+  } catch (int) {
+  }
+  return true;
+}
+
 // A thread inherits which signals it blocks. Those meant for the process belong to its own threads, one of which may wait in
 // a call that a signal is to interrupt; what a thread does to itself stays its own.
 class SignalsBlocked {
@@ -200,6 +215,7 @@ class Pool {
   [[noreturn]] void serve(Place& place) {
     uint64_t last_job = 0;
     Clock::time_point next_spin;
+    bool ready = false;
     for (;;) {
       place.update();
       wait_for_news(last_job, next_spin);
@@ -208,8 +224,9 @@ class Pool {
       }
       if (!(state & open_bit)) continue;
       last_job = state >> job_shift;
-      const int place = places_.fetch_sub(1, std::memory_order_relaxed);
-      if (place > 0) work(place);
+      const int share = places_.fetch_sub(1, std::memory_order_relaxed);
+      ready = ready || can_throw();
+      if (share > 0 && ready) work(share);  // the others do its share where it cannot
       state_.fetch_sub(1, std::memory_order_acq_rel);
     }
   }

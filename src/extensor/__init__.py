@@ -5,48 +5,26 @@
 import importlib as _importlib
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from . import init, random
 from ._habits import EXTENSOR as _EXTENSOR
 from ._habits import missing_from as _missing_from
-from .autograd import *
-from .compile import *
-from .config import *
+from .autograd import HOME_OF as _AUTOGRAD
+from .autograd import autocast, differentiable, no_grad
+from .compile import compile
 from .dtypes import *
 from .errors import AnomalyError, CompileError, GraphError, OutOfBoundsError
 from .ops._later import FAMILY_OF as _FAMILY_OF
-from .ops.activation import *
 from .ops.arithmetic import *
-from .ops.attention import *
 from .ops.broadcasting import *
 from .ops.casting import *
 from .ops.comparison import *
 from .ops.complex_numbers import *
-from .ops.conv import *
 from .ops.creation import *
-from .ops.diagonals import *
-from .ops.dropout import *
-from .ops.einsum import *
 from .ops.elementwise import *
-from .ops.embedding import *
-from .ops.exponential import *
 from .ops.indexing import *
-from .ops.joining import *
-from .ops.linear import *
-from .ops.loss_classification import *
-from .ops.loss_metric import *
-from .ops.loss_regression import *
 from .ops.matrix import *
-from .ops.normalization import *
-from .ops.pooling import *
-from .ops.recurrent_gru import *
-from .ops.recurrent_lstm import *
-from .ops.recurrent_rnn import *
 from .ops.reduction import *
 from .ops.selection import *
 from .ops.shape import *
-from .ops.softmax import *
-from .ops.sorting import *
-from .ops.trigonometric import *
 from .tensor import ExTensor, asarray, from_dlpack, tensor
 from .version import __version__
 
@@ -207,23 +185,46 @@ __all__ = [
 ]  # fmt: skip
 
 if _TYPE_CHECKING:
-    from . import fft, linalg, nn, optim
+    from . import fft, init, linalg, nn, optim, random
+    from .autograd import *
+    from .config import *
     from .nn import functional_call, seed
+    from .ops.activation import *
+    from .ops.attention import *
     from .ops.bitwise import *
     from .ops.construction import *
+    from .ops.conv import *
+    from .ops.diagonals import *
     from .ops.distances import *
+    from .ops.dropout import *
+    from .ops.einsum import *
+    from .ops.embedding import *
+    from .ops.exponential import *
     from .ops.incomplete import *
+    from .ops.joining import *
+    from .ops.linear import *
+    from .ops.loss_classification import *
     from .ops.loss_ctc import *
     from .ops.loss_likelihood import *
     from .ops.loss_margin import *
+    from .ops.loss_metric import *
+    from .ops.loss_regression import *
+    from .ops.normalization import *
+    from .ops.pooling import *
+    from .ops.recurrent_gru import *
+    from .ops.recurrent_lstm import *
+    from .ops.recurrent_rnn import *
     from .ops.resampling import *
     from .ops.response_norm import *
     from .ops.scan import *
     from .ops.scattering import *
     from .ops.searching import *
     from .ops.shrinking import *
+    from .ops.softmax import *
+    from .ops.sorting import *
     from .ops.special import *
     from .ops.statistics import *
+    from .ops.trigonometric import *
     from .ops.volume_pooling import *
     from .ops.volumes import *
     from .optim import clip_grad_norm, clip_grad_value, sgd_step
@@ -234,15 +235,18 @@ else:
         (
             "array_api",
             "bench",
+            "config",
             "convert",
             "data",
             "distributed",
             "fft",
+            "init",
             "linalg",
             "models",
             "nn",
             "onnx",
             "optim",
+            "random",
             "report",
             "sklearn",
             "testing",
@@ -250,7 +254,13 @@ else:
         )
     )
     _LATER |= {name: f"ops.{family}" for name, family in _FAMILY_OF.items()}
+    _LATER |= {name: f"autograd.{home}" for name, home in _AUTOGRAD.items()}
     _LATER |= {
+        "get_num_threads": "config",
+        "memory": "config",
+        "release_memory": "config",
+        "set_num_threads": "config",
+        "show_config": "config",
         "functional_call": "nn",
         "seed": "nn",
         "clip_grad_norm": "optim",
@@ -263,4 +273,10 @@ else:
             _missing(name)
         home = _LATER[name]
         module = _importlib.import_module(f"{__name__}.{home or name}")
-        return getattr(module, name) if home else module
+        if not home:
+            return module  # the import has put it here
+        globals()[name] = found = getattr(module, name)  # the next look finds it at once
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

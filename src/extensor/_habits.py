@@ -137,7 +137,11 @@ def _found(module: str, name: str) -> str:
     if module != "extensor" and name in importlib.import_module("extensor").__all__:
         return f"use et.{name}"
     for other in _ELSEWHERE:
-        if name in getattr(importlib.import_module(f"extensor.{other}"), "__all__", ()):
+        try:
+            there = importlib.import_module(f"extensor.{other}")
+        except ModuleNotFoundError:  # an extra that is not installed
+            continue
+        if name in getattr(there, "__all__", ()):
             return f"use et.{other}.{name}"
     if module == "extensor" and name in dir(np):
         return f"use np.{name}: x.numpy() leads there and et.asarray(array) back"

@@ -1,6 +1,6 @@
 """The native core, compiled from csrc/. Absent in the pure-Python package."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any, Self
 
@@ -98,7 +98,9 @@ def walk_back(
     outputs: list[Any], grads: list[Any], targets: list[Any] | None, retain: bool, /
 ) -> list[Any]: ...
 def bump_structure() -> None: ...
+def hold_weights(arrays: Sequence[Any], /) -> None: ...
 def joined_conv2d() -> Callable[..., Any]: ...
+def joined_linear() -> Callable[..., Any]: ...
 def update_group(
     params: list[Any],
     state: dict[Any, Any],

@@ -195,13 +195,8 @@ class RecordingBlock:
         _recording.leave(self)
 
 
-structure_version = itertools.count(1)
-latest_structure = [next(structure_version)]
-
-
 def bump_structure() -> None:
-    """An attribute of a module was set: programs look at their modules again."""
-    latest_structure[0] = next(structure_version)
+    """There are no native programs that would look at their modules again."""
 
 
 def clear_plans() -> None:

@@ -197,7 +197,7 @@ def show_config() -> None:
           instruction set ...
           threads ...
     """
-    native = sum(kernel.native is not None for kernel in KERNELS.values())
+    native = sum(kernel.native is not None for kernel in KERNELS.complete().values())
     reference = len(KERNELS) - native
     if _native is None:
         kernels = f"{reference} reference (NumPy); the native core is not installed"

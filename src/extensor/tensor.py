@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
-from ._dlpack import bfloat16_capsule, read_dlpack
-from ._html import escaped, fragment
-from ._tensor_view import elements_html, format_elements
 from .devices import DeviceArray, jax, kept_there
 from .dtypes import SUPPORTED, as_dtype, bfloat16, complex64, complex128, float32, float64
 from .errors import GraphError, describe
@@ -174,7 +171,11 @@ class ExTensor(TensorBase):
         if type(self._data) is DeviceArray:
             return self._data.held.__dlpack__(**options)
         array = self._array if self._array.flags.writeable else self._array.copy()
-        return bfloat16_capsule(array, **options) if self.dtype == bfloat16 else array.__dlpack__(**options)
+        if self.dtype != bfloat16:
+            return array.__dlpack__(**options)
+        from ._dlpack import bfloat16_capsule
+
+        return bfloat16_capsule(array, **options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._data.held.__dlpack_device__() if type(self._data) is DeviceArray else (1, 0)
@@ -241,6 +242,8 @@ class ExTensor(TensorBase):
     # For people
 
     def __repr__(self) -> str:
+        from ._tensor_view import format_elements
+
         body = format_elements(self._array, prefix="tensor(")
         tail = f"shape={self.shape}, dtype={self.dtype.name}"
         if self.requires_grad:
@@ -252,6 +255,9 @@ class ExTensor(TensorBase):
         return format(self.item(), spec) if spec and self.size == 1 else format(repr(self), spec)
 
     def _repr_html_(self) -> str:
+        from ._html import escaped, fragment
+        from ._tensor_view import elements_html
+
         facts = f"{escaped(type(self).__name__)} <b>{self.shape}</b> {self.dtype.name}"
         if self.requires_grad:
             facts += " · requires_grad"
@@ -643,6 +649,8 @@ _HERE = (
 
 def _shared(function: str, name: str, source: Any) -> ExTensor:
     """A tensor over the memory of an object that speaks DLPack."""
+    from ._dlpack import read_dlpack
+
     try:
         array = read_dlpack(source)
     except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:

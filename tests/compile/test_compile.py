@@ -68,6 +68,75 @@ def test_gradients_that_needed_no_clipping_at_first() -> None:
     assert len(clipped.programs) == 1
 
 
+@et.differentiable
+def tamed(x: et.ExTensor) -> et.ExTensor:
+    """x / max|x| where that is above 1; x itself otherwise."""
+    largest = float(np.abs(x.numpy()).max())
+    return x if largest <= 1 else et.tensor(x.numpy() / np.float32(largest))
+
+
+def tamed_backward(grad: et.ExTensor, x: et.ExTensor) -> et.ExTensor:
+    return grad / et.maximum(et.abs(x).max(), et.ones(()))
+
+
+@et.differentiable
+def tamed_exp(x: et.ExTensor) -> et.ExTensor:
+    """Nonsense whose gradient is saved as its result: x where its first element is below 0, exp(x) otherwise."""
+    return x if x.numpy()[0] < 0 else et.tensor(np.exp(x.numpy()))
+
+
+def tamed_exp_backward(grad: et.ExTensor, output: et.ExTensor) -> et.ExTensor:
+    return grad * output
+
+
+def test_an_argument_that_an_op_handed_through_at_first() -> None:
+    w = nn.Parameter([1.0, 2.0])
+
+    def step(x: et.ExTensor) -> et.ExTensor:
+        w.grad = None
+        out = tamed(w * x)
+        (out * out).sum().backward()
+        return out.detach()
+
+    compiled = et.compile(step)
+    for size in (0.1, 0.1, 10.0, 0.1):
+        x = et.full((2,), size)
+        expected, grad = step(x).tolist(), w.grad.tolist()
+        assert compiled(x).tolist() == expected
+        assert w.grad.tolist() == grad
+    assert len(compiled.programs) == 1
+
+
+def test_a_parameter_that_an_op_handed_through_is_not_compiled() -> None:
+    w = nn.Parameter([0.5, 0.25])
+
+    def run(x: et.ExTensor) -> et.ExTensor:
+        with et.no_grad():
+            return tamed(w) * x
+
+    compiled = et.compile(run)
+    for value in (0.5, 0.5, 4.0):
+        w.assign([value, 0.25])
+        assert compiled(et.ones(2)).tolist() == run(et.ones(2)).tolist()
+    assert "as it is" in compiled.reasons[0]
+
+
+def test_an_argument_that_is_saved_as_a_result_is_not_compiled() -> None:
+    w = nn.Parameter([1.0, 2.0])
+
+    def step(x: et.ExTensor) -> None:
+        w.grad = None
+        tamed_exp(w * x).sum().backward()
+
+    compiled = et.compile(step)
+    for size in (-1.0, -1.0, 1.0):
+        step(et.full((2,), size))
+        grad = w.grad.tolist()
+        compiled(et.full((2,), size))
+        assert w.grad.tolist() == grad
+    assert "saves as its result" in compiled.reasons[0]
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3, 4])
 def test_same_bits_on_any_number_of_threads(threads: int) -> None:
     before = et.get_num_threads()
@@ -112,6 +181,32 @@ def test_what_changes_between_calls_is_read_afresh() -> None:
         layers.append(layer)
     assert layers[0].weight.tolist() == layers[1].weight.tolist()
     assert layers[0].bias.tolist() == layers[1].bias.tolist()
+
+
+def test_parameters_assigned_inside_the_step() -> None:
+    """A moving average of the weights, which nothing differentiates, goes on in each replay."""
+
+    def averages(compiles: bool) -> list[Any]:
+        layer, average = nn.Linear(3, 2, rng=0), nn.Linear(3, 2, rng=1)
+        optimizer = optim.SGD(layer.parameters(), lr=0.1)
+
+        def step(x: et.ExTensor) -> et.ExTensor:
+            optimizer.zero_grad()
+            loss = (layer(x) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            for mean, parameter in zip(average.parameters(), layer.parameters()):
+                mean.assign(mean * 0.9 + parameter.detach() * 0.1)
+            return loss
+
+        run = et.compile(step) if compiles else step
+        seen = []
+        for i in range(6):
+            run(et.full((4, 3), 0.1 * i))
+            seen.append([parameter.tolist() for parameter in average.parameters()])
+        return seen
+
+    assert averages(compiles=True) == averages(compiles=False)
 
 
 def test_a_detached_parameter_is_no_constant() -> None:

@@ -66,6 +66,33 @@ def test_a_chain_has_the_bits_of_its_parts(batch: int) -> None:
         assert bits(scope["block"](x, **compiled.objects())) == bits(model(x))
 
 
+class ReluFirst(nn.Module):
+    """A convolution and relu: before a norm, which stays behind it, before a sum, and alone."""
+
+    def __init__(self, channels: int) -> None:
+        self.convolutions = nn.ModuleList([nn.Conv2d(channels, channels, 3, padding=1) for _ in range(4)])
+        self.norm = nn.BatchNorm2d(channels)
+
+    def forward(self, x: et.ExTensor) -> et.ExTensor:
+        a = self.norm(self.convolutions[0](x).relu())
+        b = self.convolutions[1](a).relu() + x
+        c = (self.convolutions[2](b) + a).relu()  # a sum without a norm before it is not joined
+        return self.convolutions[3](c).relu()
+
+
+@pytest.mark.parametrize("side", [5, 24])  # directly, and by Winograd's method
+def test_relu_is_joined_without_a_norm(side: int) -> None:
+    et.seed(0)
+    x = et.random.normal(1, (2, 16, side, side))
+    model = trained(ReluFirst(16), x)
+    compiled = et.compile(model)
+    with et.no_grad():
+        for _ in range(3):
+            assert bits(compiled(x)) == bits(model(x))
+    names = [name for name in compiled.programs[0].kernels if "conv2d" in name]
+    assert names == ["conv2d + relu", "conv2d + relu", "conv2d", "conv2d + relu"]
+
+
 def step_of(model: nn.Module, x: et.ExTensor) -> None:
     optimizer = optim.SGD(model.parameters(), lr=0.1)
     model.train()
@@ -149,7 +176,8 @@ SHAPES = [
 
 @pytest.mark.parametrize("case", SHAPES, ids=str)
 @pytest.mark.parametrize("spoil", [None, np.nan, 1e9])
-def test_a_kept_weight_has_the_bits_of_a_new_one(case: Any, spoil: float | None) -> None:
+@pytest.mark.parametrize("relu", [False, True])
+def test_a_kept_weight_has_the_bits_of_a_new_one(case: Any, spoil: float | None, relu: bool) -> None:
     shape, kernel, stride, padding, dilation, groups = case
     rng = np.random.default_rng(0)
     x, weight = (rng.standard_normal(s).astype(np.float32) for s in (shape, kernel))
@@ -157,17 +185,17 @@ def test_a_kept_weight_has_the_bits_of_a_new_one(case: Any, spoil: float | None)
         weight[-1, 0, 0, -1] = spoil
     bias = rng.standard_normal(kernel[0]).astype(np.float32)
     options = ((stride,) * 2, (padding,) * 4, (dilation,) * 2, groups)
-    plain, joined = KERNELS["conv2d"].native, joined_conv2d()
+    plain, rectified, joined = KERNELS["conv2d"].native, KERNELS["relu"].native, joined_conv2d()
     assert plain is not None
-    for values in (x, -x, x * 3):
-        expected = plain(values, weight, bias, *options)
-        found = joined(values, weight, bias, *options, None, None, None, None, 0.0, None, False, 0, 0)
-        assert found.tobytes() == expected.tobytes()
+    assert rectified is not None
     other = weight.copy()
     other[0] *= 2
-    expected = plain(x, other, bias, *options)
-    found = joined(x, other, bias, *options, None, None, None, None, 0.0, None, False, 0, 0)
-    assert found.tobytes() == expected.tobytes()
+    for values, kernel_weight in ((x, weight), (-x, weight), (x * 3, weight), (x, other)):
+        expected = plain(values, kernel_weight, bias, *options)
+        if relu:
+            expected = rectified(expected)
+        found = joined(values, kernel_weight, bias, *options, None, None, None, None, 0.0, None, relu, 0, 0)
+        assert found.tobytes() == expected.tobytes()
 
 
 def test_the_weight_that_is_kept_is_held_and_let_go() -> None:

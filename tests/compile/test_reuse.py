@@ -11,7 +11,11 @@ import pytest
 
 import extensor as et
 from extensor import nn, optim
+from extensor.kernels import NATIVE
 
+native = pytest.mark.skipif(
+    not NATIVE, reason="the definition keeps gradients until they are replaced, and counts no memory"
+)
 Made = tuple[Callable[..., Any], list[nn.Parameter], optim.Optimizer]
 
 
@@ -208,3 +212,80 @@ def test_a_reshape_to_the_same_shape_is_no_step() -> None:
     same = et.compile(lambda x: x.reshape((2, 3)))
     same(x)
     assert same(x + 5).tolist() == (x + 5).tolist()
+
+
+@native
+def test_a_program_holds_no_memory_of_its_recording() -> None:
+    """Neither the parameters nor the gradients that were there then."""
+    data = et.random.normal(0, (4, 6)), et.tensor([0, 1, 2, 0])
+    used = []
+    for compiles in (False, True):
+        step, params, optimizer = training(optim.SGD, width=256)
+        run = et.compile(step) if compiles else step
+        before = et.memory().used
+        for _ in range(4):
+            run(*data)
+        used.append(et.memory().used - before)
+        del step, params, optimizer, run
+    assert used[1] <= used[0]
+
+
+@native
+def test_a_small_view_does_not_keep_what_it_is_a_part_of() -> None:
+    run = et.compile(lambda x: (x * 2.0)[:1].sum() + 1.0)
+    x = et.ones((256, 256))
+    run(x), run(x)
+    before = et.memory().used
+    for _ in range(5):
+        run(x)
+    assert et.memory().used <= before
+
+
+@native
+def test_old_gradients_are_let_go_as_in_an_eager_step() -> None:
+    w = nn.Parameter([1.0, 2.0])
+    seen: list[bool] = []
+
+    def spy_backward(grad: et.ExTensor) -> et.ExTensor:
+        return grad
+
+    @et.differentiable(backward=spy_backward, wrt="x")
+    def spy(x: et.ExTensor) -> et.ExTensor:
+        seen.append(w.grad is None)
+        return et.tensor(x.numpy())
+
+    def step(x: et.ExTensor) -> None:
+        w.grad = None
+        spy(w * x).sum().backward()
+
+    compiled = et.compile(step)
+    for _ in range(3):
+        compiled(et.ones(2))
+    assert compiled.programs[0].times()[1] == 2
+    assert seen == [True, True, True]
+
+
+@pytest.mark.parametrize("moves", [False, True])
+@pytest.mark.parametrize("late", [False, True])
+def test_gradients_stay_where_the_function_fails_before_it_clears_them(late: bool, moves: bool) -> None:
+    w = nn.Parameter(et.random.normal(0, (6, 3)))
+    optimizer = optim.SGD([w])
+
+    def step(x: et.ExTensor, y: et.ExTensor) -> et.ExTensor:
+        if not late:
+            w.grad = None
+        loss = et.cross_entropy(x @ w, y)
+        if late:
+            w.grad = None
+        loss.backward()
+        if moves:
+            optimizer.step()
+        return loss
+
+    compiled = et.compile(step)
+    x, y = batch(1)
+    compiled(x, y), compiled(x, y)
+    before = w.grad.tolist()
+    with pytest.raises(ValueError, match="cross_entropy"):
+        compiled(x, et.tensor([0, 1, 7, 0, 1]))
+    assert (w.grad is not None and w.grad.tolist() == before) if late else w.grad is None

@@ -383,3 +383,11 @@ def test_an_op_in_the_place_of_one_that_is_gone_has_its_own_plans() -> None:
         found.append([op(X).tolist() for _ in range(3)] == [body(X).tolist()] * 3)
         del op
     assert all(found)
+
+
+@pytest.mark.parametrize("number", [0, -1, 3, 2**54, 2**55 - 1, 2**55, -(2**55), -(2**55) - 1, 2**62])
+def test_whole_numbers_of_any_size_are_kinds_of_their_own(number):
+    x = et.tensor([1, 2], dtype=et.int64)
+    for other in (number, number ^ 2**56, number ^ 2**62, -number):
+        for _ in range(3):
+            assert et.add(x, other).tolist() == [1 + other, 2 + other]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import subprocess
 import sys
 import tracemalloc
@@ -23,6 +24,8 @@ WITHOUT_MEMORY = {
     "first_outside", "first_unlike", "flip", "permute", "reshape", "sum_backward", "swapaxes", "transpose",
 }  # fmt: skip
 ROUNDS = 10
+# On the malloc of the address sanitizer Python's count grows with every str(dtype) that is made and freed.
+COUNTED = os.environ.get("PYTHONMALLOC") != "malloc"
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +81,7 @@ def test_out_of_memory(name: str, layout: str) -> None:
         assert references(args) == before
         assert native.buffer_figures()[0] == used, f"a buffer was lost with allocation {count}"
         # another thread may allocate meanwhile, but not each time
-        few = any(bytes_lost(name, args, count) < 64 * ROUNDS for _ in range(20))
+        few = not COUNTED or any(bytes_lost(name, args, count) < 64 * ROUNDS for _ in range(20))
         assert few, f"allocation {count} loses an object"
         count += 1
     if layout == "contiguous":

@@ -101,7 +101,7 @@ def attributes(name: str) -> Iterator[tuple[int, str, Any]]:
 
 
 def test_every_native_kernel_has_a_reference() -> None:
-    assert set(NATIVE) <= set(KERNELS)
+    assert set(NATIVE) <= set(KERNELS.complete())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -140,7 +140,7 @@ def test_the_calls_are_those_of_the_reference(name: str) -> None:
     for a, b in zip(flat(found), flat(expected), strict=True):
         assert (a is None) == (b is None)
         if isinstance(b, (bool, float)):
-            assert a == b
+            assert a == pytest.approx(b, rel=1e-13)  # a norm, summed in another order in float64
         elif a is not None:
             assert (a.shape, a.dtype) == (b.shape, b.dtype)
             if name in ("eigh", "svd"):  # vectors up to their sign

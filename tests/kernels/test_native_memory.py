@@ -141,6 +141,7 @@ def _python(code: str) -> str:
     ).stdout.strip()
 
 
+@pytest.mark.address_space
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits as Linux keeps them")
 def test_the_cache_is_small_beside_a_limit_of_the_process() -> None:
     code = """

@@ -199,6 +199,23 @@ def test_cumsum(dtype: Any) -> None:
             assert got.shape == shape
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_cumprod(dtype: Any) -> None:
+    for shape in [(1,), (9,), (70_000,), (5, 33), (6, 600), (3, 4, 5), (2, 7, 700), (0, 3)]:
+        x = RNG.uniform(0.5, 2.0, shape).astype(dtype) * RNG.choice([-1, 1], shape).astype(dtype)
+        x.flat[4:5] = np.inf
+        x[..., 2:3] = -0.0
+        for axis in range(x.ndim):
+            with np.errstate(all="ignore"):  # 0 * inf
+                expected = np.cumprod(x, axis, np.float64).astype(dtype)
+            got = NATIVE["cumprod"](x, axis)
+            np.testing.assert_array_equal(got, expected)
+            np.testing.assert_array_equal(np.signbit(got), np.signbit(expected))
+            assert got.dtype == dtype
+    assert NATIVE["cumprod"](np.ones((3, 4), dtype).T, 0) is NotImplemented
+    assert NATIVE["cumprod"](np.array(2, dtype), 0) is NotImplemented
+
+
 @pytest.fixture
 def threads():  # type: ignore[no-untyped-def]
     before = get_num_threads()
@@ -215,6 +232,7 @@ def test_the_same_bits_on_any_number_of_threads(dtype: Any, threads: Any) -> Non
     for count in (1, 2, 3, 4):
         threads(count)
         arrays = [NATIVE["cumsum"](x, axis) for axis in (None, 0, 1)]
+        arrays += [NATIVE["cumprod"](x, axis) for axis in (0, 1)]
         arrays += [NATIVE["take"](x, indices, 0), NATIVE["take_backward"](g, x.shape, indices, 0)]
         along = np.argsort(x, 0)
         arrays += [NATIVE["take_along_axis_backward"](x, x.shape, along // 3, axis) for axis in (0, 1)]

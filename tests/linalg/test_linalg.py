@@ -270,3 +270,11 @@ def test_integers_are_refused():
     for name in ("inv", "det", "svd", "eigh", "qr", "vector_norm"):
         with pytest.raises(TypeError, match=rf"\[{name}\] x must have a floating dtype"):
             getattr(linalg, name)(et.eye(2, dtype=et.int64))
+
+
+@pytest.mark.parametrize("function", ["qr", "eigh", "svd"])
+def test_gradients_of_results_that_are_no_tensors_are_refused(function: str) -> None:
+    x = et.eye(2, dtype=et.float16)
+    results = getattr(et.linalg, function)(x)
+    with pytest.raises(TypeError, match=rf"\[{function}_backward\] grad_output must be"):
+        getattr(et.linalg, f"{function}_backward")(slice(2), x, *results)

@@ -175,3 +175,14 @@ REFUSED = [
 def test_refused(name, arguments, error, text):
     with pytest.raises(error, match=rf"^\[{name}\].*{text}"):
         getattr(et, name)(*arguments)
+
+
+def test_unstack_of_an_empty_axis_is_recorded_as_nothing() -> None:
+    x = et.tensor(np.zeros((2, 0)), requires_grad=True)
+    assert et.unstack(x, axis=1) == []
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect", "symmetric", "wrap"])
+def test_a_margin_that_cannot_exist_is_refused(mode: str) -> None:
+    with pytest.raises(ValueError, match=r"\[pad\] pad_width .* is more than fits in memory"):
+        et.pad(et.ones(3), 2**70, mode=mode)

@@ -326,3 +326,7 @@ def test_backward_errors(name: str) -> None:
         backward(name)(et.tensor(1), et.ones(()))
     with pytest.raises(ValueError, match=label + " axis 5 is out of range"):
         backward(name)(et.ones(()), et.ones(3), axis=5)
+
+
+def test_a_complex_gradient_of_a_real_product_is_its_real_part() -> None:
+    assert et.prod_backward(et.tensor(2 + 3j), et.tensor([2.0, 5.0])).tolist() == [10.0, 4.0]

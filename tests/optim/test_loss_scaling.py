@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 from typing import Any
 
 import ml_dtypes
@@ -171,6 +173,20 @@ def test_two_optimisers_one_of_which_overflows() -> None:
     assert not scaler.step(optim.SGD([b], lr=1.0))
     scaler.update()
     assert (a.item(), b.item(), scaler.get_scale(), scaler.skipped) == (0.0, 1.0, 2.0, 1)
+
+
+def test_an_optimiser_is_known_until_the_update() -> None:
+    parameter = nn.Parameter([1.0])
+    parameter.grad = et.tensor([4.0])
+    scaler, optimizer = optim.LossScaler(4.0), optim.SGD([parameter], lr=1.0)
+    known = weakref.ref(optimizer)
+    scaler.step(optimizer)
+    del optimizer
+    gc.collect()
+    assert known() is not None  # another one could have its identity
+    scaler.update()
+    gc.collect()
+    assert known() is None
 
 
 def test_state_goes_on() -> None:

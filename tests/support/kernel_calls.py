@@ -199,8 +199,6 @@ OWN: dict[str, dict[str, Any]] = {
     "cross_entropy_backward": REDUCED,
     "hinge": {"t": lambda: np.where(_values(*SHAPE) > 0.5, 1, -1).astype(np.float32)},
     "hinge_backward": {"t": lambda: np.where(_values(*SHAPE) > 0.5, 1, -1).astype(np.float32)},
-
-
     "inv": {"x": lambda: _squares()},
     "det": {"x": lambda: _squares()},
     "cholesky": {"x": lambda: _squares(), "upper": False},
@@ -217,6 +215,7 @@ OWN: dict[str, dict[str, Any]] = {
     "take_along_axis_backward": {"g": lambda: _values(20, COLUMNS), "indices": ALONG, "axis": 0},
     "embedding": {"indices": INDICES, "weight": lambda: _values(*SHAPE), "padding_idx": 2},
     "embedding_backward": {"g": lambda: _values(40, COLUMNS), "indices": INDICES, "padding_idx": 2},
+    "clip_grad_norm": {"grads": _list_of(3), "max_norm": 1.0, "order": 2.0},
     "unscale_gradients": {"grads": _list_of(3), "scale": 1024.0},
     "pad": {"widths": ((1, 2), (0, 3)), "mode": "constant", "values": ((0, 0), (0, 0))},
     "roll": {"shifts": (3,), "axes": (1,)},

@@ -63,7 +63,7 @@ class Key {
   int held_count = 0;
 
  private:
-  enum Tag : uint64_t { tensor = 1, vector, matrix, same_tensor, same_array, number, none, ellipsis, yes, no, integer, real, text, tuple, list, slice, object };
+  enum Tag : uint64_t { tensor = 1, vector, matrix, same_tensor, same_array, number, none, ellipsis, yes, no, integer, long_integer, real, text, tuple, list, slice, object };
 
   bool push(uint64_t word) {
     if (word_count == max_words) return false;
@@ -129,7 +129,9 @@ class Key {
     if (type == &PyLong_Type) {
       int overflow;
       const long found = PyLong_AsLongAndOverflow(value, &overflow);
-      return overflow == 0 && push(integer) && push(uint64_t(found));
+      if (overflow != 0) return false;
+      if (found >> 55 == 0 || found >> 55 == -1) return push(integer | uint64_t(found) << 8);  // beside its tag, as most are
+      return push(long_integer) && push(uint64_t(found));
     }
     if (type == &PyFloat_Type) {
       const double found = PyFloat_AS_DOUBLE(value);

@@ -113,7 +113,9 @@ class Run {
     const Ref saved = saves ? owned(PyObject_CallNoArgs(program_->save)) : shared(Py_None);
     const bool timed = (program_->runs++ & 63) == 1;
     program_->timed_runs += timed;
-    for (Instruction& step : *program_->steps) {
+    for (size_t i = 0; i < program_->steps->size(); ++i) {
+      Instruction& step = (*program_->steps)[i];
+      drop_old_grads(i);
       const long long start = timed ? now() : 0;
       const bool done = take(step);
       if (timed) step.nanoseconds += now() - start;
@@ -211,14 +213,24 @@ class Run {
     else Py_XDECREF(value);
   }
 
-  // Sets a gradient. The array of the one before is used again if nobody else holds it.
-  bool set_grad(Tensor* leaf, PyObject* array, SpareArrays* spare) {
-    PyObject* made = make_tensor(Py_NewRef(array), false, nullptr);
-    if (made == nullptr) return false;
+  // Replaces a gradient. The array of the one before is used again if nobody else holds it.
+  static void replace_grad(Tensor* leaf, PyObject* made, SpareArrays* spare) {
     PyObject* before = std::exchange(leaf->grad, made);
     if (spare != nullptr && Py_TYPE(before) == tensor_type && Py_REFCNT(before) == 1) spare->give(Py_NewRef(reinterpret_cast<Tensor*>(before)->array));
     Py_DECREF(before);
+  }
+
+  bool set_grad(Tensor* leaf, PyObject* array, SpareArrays* spare) {
+    PyObject* made = make_tensor(Py_NewRef(array), false, nullptr);
+    if (made == nullptr) return false;
+    replace_grad(leaf, made, spare);
     return true;
+  }
+
+  // Those that go before this step.
+  void drop_old_grads(size_t step) {
+    const std::vector<OldGrad>& old = *program_->old_grads;
+    for (; dropped_ < old.size() && old[dropped_].at <= step; ++dropped_) replace_grad(owner_of(old[dropped_].owner), Py_NewRef(Py_None), old[dropped_].spare);
   }
 
   // An optimiser's step; afterwards the new values of its parameters are results of the program.
@@ -343,7 +355,7 @@ class Run {
   PyObject* kept_;  // a list that results of steps are kept in, or nullptr
   std::vector<PyObject*> values_, arguments_, tensors_;
   unsigned long long joined_ = 0;  // bit i: the activation is in the product of join i
-  size_t next_ = 0;
+  size_t next_ = 0, dropped_ = 0;  // the next value; how many old gradients are gone
   bool committed_ = false;
 };
 
@@ -415,6 +427,7 @@ void program_dealloc(PyObject* object) {
   delete self->watched;
   delete self->spare;
   delete self->spare_of;
+  delete self->old_grads;
   Py_CLEAR(self->description);
   type->tp_free(object);
   Py_DECREF(type);

@@ -49,7 +49,7 @@ struct Instruction {
   enum Kind : char { kernel, guard, tuple, list, call, set_grad, update } kind;
   const NativeKernel* native;  // or nullptr
   PyObject* reference;  // kernel: what computes where that answers NotImplemented; call: what is called; set_grad: the leaf
-  PyObject* expected;   // guard: its answer; update: an optimiser, two of its methods, and the parameters that it moves
+  PyObject* expected;   // guard: its answer; set_grad: before which step the old one goes, or None; update: an optimiser, two of its methods, and the parameters that it moves
   std::vector<int> arguments;
   std::vector<Result> results;
   std::vector<int> releases;  // values that nobody needs afterwards
@@ -66,6 +66,13 @@ struct Effect {
   enum Kind : char { assign, grad, attribute } kind;
   PyObject *owner, *name;
   int value;  // -1: None
+};
+
+// A gradient of the step before, whose array the program may use again.
+struct OldGrad {
+  PyObject* owner;
+  SpareArrays* spare;
+  size_t at;  // before this step it goes
 };
 
 struct Body {
@@ -91,6 +98,7 @@ struct Program {
   std::vector<Watched>* watched;
   std::vector<std::unique_ptr<SpareArrays>>* spare;
   std::vector<SpareArrays*>* spare_of;  // by the number of a value
+  std::vector<OldGrad>* old_grads;      // that are replaced and not read, in the order in which they go
   PyObject *constants, *is_valid, *save, *restore;
   int value_count;
   bool records;

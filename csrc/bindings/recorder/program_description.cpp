@@ -88,6 +88,27 @@ void find_spare_arrays(Program* self) {
   }
 }
 
+// Gradients that are set and not read go where the eager step lets them go. Where that is not known, they go after the last guard:
+// until then the function may still have to run itself, with all as it was.
+void find_old_grads(Program* self) {
+  self->old_grads = new std::vector<OldGrad>;
+  size_t last = 0;
+  for (size_t i = 0; i < self->steps->size(); ++i)
+    if ((*self->steps)[i].kind == Instruction::guard) last = i + 1;
+  const auto add = [&](PyObject* owner, SpareArrays* spare, size_t at) {
+    for (const Input& input : *self->inputs)
+      if (input.kind == Input::grad && input.owner == owner) return;
+    self->old_grads->push_back({owner, spare, at});
+  };
+  for (const Instruction& step : *self->steps) {
+    if (step.kind != Instruction::set_grad) continue;
+    add(step.reference, (*self->spare_of)[size_t(step.arguments[0])], step.expected == Py_None ? last : size_t(whole(step.expected)));
+  }
+  for (const Effect& effect : *self->effects)
+    if (effect.kind == Effect::grad) add(effect.owner, nullptr, last);
+  std::stable_sort(self->old_grads->begin(), self->old_grads->end(), [](const OldGrad& a, const OldGrad& b) { return a.at < b.at; });
+}
+
 const char* name_of(PyObject* native) { return PyCFunction_Check(native) ? reinterpret_cast<PyCFunctionObject*>(native)->m_ml->ml_name : ""; }
 
 void note_values(const Tree& tree, std::vector<int>& uses) {
@@ -180,6 +201,7 @@ void read_description(Program* self, PyObject* d) {
   }
   for (const Effect& effect : *self->effects) check(effect.value, -1, known);
   find_spare_arrays(self);
+  find_old_grads(self);
   join_activations(self, item(d, 4));
 }
 

@@ -55,6 +55,12 @@ EXTENSOR_INLINE Floats lookup(const float (&table)[16], Integers<float> index) {
   return {(Floats::Raw)_mm256_blendv_ps(low, high, (__m256)(index << 28).v)};
 }
 
+// The same of indices below 8.
+#define EXTENSOR_LOOKUP_OF_8
+EXTENSOR_INLINE Floats lookup_of_8(const float (&table)[16], Integers<float> index) {
+  return {(Floats::Raw)_mm256_permutevar8x32_ps(_mm256_loadu_ps(table), (__m256i)index.v)};
+}
+
 // a*b + c, rounded once.
 template <class T> EXTENSOR_INLINE Vec<T> fma(Vec<T> a, Vec<T> b, Vec<T> c) {
   if constexpr (sizeof(T) == 4) return {(typename Vec<T>::Raw)_mm256_fmadd_ps((__m256)a.v, (__m256)b.v, (__m256)c.v)};

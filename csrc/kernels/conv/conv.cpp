@@ -183,21 +183,23 @@ double conv_ns(const ConvShape& s, int item_size) {
 }
 
 template <class T>
-void conv_forward(const ConvShape& s, const T* x, const T* weight, const T* bias, T* y, KeptWeight* kept) {
+void conv_forward(const ConvShape& s, const T* x, const T* weight, const T* bias, T* y, KeptWeight* kept, bool relu) {
   if (is_pointwise(s)) {
     const int64_t pixels = s.x[0] * s.x[1];
-    return multiply_images(s.images, Product<T>{s.outputs, pixels, s.inputs, weight, s.inputs, 1, x, pixels, 1, y, pixels}, bias);
+    Product<T> product{s.outputs, pixels, s.inputs, weight, s.inputs, 1, x, pixels, 1, y, pixels};
+    if (relu) product.activation = Activation::relu;
+    return multiply_images(s.images, product, bias);
   }
   Direction rows = forward_direction(s, 0), columns = forward_direction(s, 1);
   std::vector<T> room;
   x = seen_source(x, s.images * s.groups * s.inputs, rows, columns, room);
   const int64_t kernel = s.kernel[0] * s.kernel[1], input = s.inputs * kernel;
   run(ConvMap<T>{s.images, s.groups, s.inputs, s.outputs, rows.ready(), columns.ready(), x, weight, s.outputs * input,
-                 input, kernel, s.kernel[1], bias, y, s.y[0], s.y[1], kept});
+                 input, kernel, s.kernel[1], bias, y, s.y[0], s.y[1], kept, relu});
 }
 
 template <class T>
-void conv_transposed(const ConvShape& s, const T* y, const T* weight, const T* bias, T* x) {
+void conv_transposed(const ConvShape& s, const T* y, const T* weight, const T* bias, T* x, KeptWeight* kept) {
   if (is_pointwise(s)) {
     const int64_t pixels = s.x[0] * s.x[1];
     return multiply_images(s.images, Product<T>{s.inputs, pixels, s.outputs, weight, 1, s.inputs, y, pixels, 1, x, pixels}, bias);
@@ -205,6 +207,7 @@ void conv_transposed(const ConvShape& s, const T* y, const T* weight, const T* b
   if (s.images * s.groups * s.inputs * s.x[0] * s.x[1] == 0) return;
   const std::vector<Direction> all_rows = backward_directions(s, 0), all_columns = backward_directions(s, 1);
   if (positions_of(all_rows) != s.x[0] || positions_of(all_columns) != s.x[1]) fill_with_bias(s, bias, x);
+  if (all_rows.size() * all_columns.size() != 1) kept = nullptr;  // there is room for what one map makes of the weight
   const int64_t kernel = s.kernel[0] * s.kernel[1], input = s.inputs * kernel;
   std::vector<T> room;
   for (const Direction& of_rows : all_rows) {
@@ -212,7 +215,7 @@ void conv_transposed(const ConvShape& s, const T* y, const T* weight, const T* b
       Direction rows = of_rows, columns = of_columns;
       const T* source = seen_source(y, s.images * s.groups * s.outputs, rows, columns, room);
       run(ConvMap<T>{s.images, s.groups, s.outputs, s.inputs, rows.ready(), columns.ready(), source, weight,
-                     s.outputs * input, kernel, input, s.kernel[1], bias, x, s.x[0], s.x[1]});
+                     s.outputs * input, kernel, input, s.kernel[1], bias, x, s.x[0], s.x[1], kept});
     }
   }
 }
@@ -225,14 +228,14 @@ bool conv_weight_gradient(const ConvShape& s, const T* y, const T* x, T* weight)
   return run(ConvWeightMap<T>{s.images, s.groups, s.inputs, s.outputs, rows.ready(), columns.ready(), x, y, weight});
 }
 
-template void conv_forward(const ConvShape&, const float*, const float*, const float*, float*, KeptWeight*);
-template void conv_forward(const ConvShape&, const double*, const double*, const double*, double*, KeptWeight*);
-template void conv_transposed(const ConvShape&, const float*, const float*, const float*, float*);
-template void conv_transposed(const ConvShape&, const double*, const double*, const double*, double*);
+template void conv_forward(const ConvShape&, const float*, const float*, const float*, float*, KeptWeight*, bool);
+template void conv_forward(const ConvShape&, const double*, const double*, const double*, double*, KeptWeight*, bool);
+template void conv_transposed(const ConvShape&, const float*, const float*, const float*, float*, KeptWeight*);
+template void conv_transposed(const ConvShape&, const double*, const double*, const double*, double*, KeptWeight*);
 template bool conv_weight_gradient(const ConvShape&, const float*, const float*, float*);
 template bool conv_weight_gradient(const ConvShape&, const double*, const double*, double*);
-template void conv_forward(const ConvShape&, const uint16_t*, const uint16_t*, const uint16_t*, uint16_t*, KeptWeight*);
-template void conv_transposed(const ConvShape&, const uint16_t*, const uint16_t*, const uint16_t*, uint16_t*);
+template void conv_forward(const ConvShape&, const uint16_t*, const uint16_t*, const uint16_t*, uint16_t*, KeptWeight*, bool);
+template void conv_transposed(const ConvShape&, const uint16_t*, const uint16_t*, const uint16_t*, uint16_t*, KeptWeight*);
 template bool conv_weight_gradient(const ConvShape&, const uint16_t*, const uint16_t*, uint16_t*);
 
 bool has_half_conv(DType dtype) { return dtype == DType::bfloat16 && has_bf16_unit(); }

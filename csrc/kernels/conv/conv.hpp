@@ -19,13 +19,14 @@ struct ConvShape {
 
 struct KeptWeight;
 
-// y = conv(x, weight) + bias. The bias may be null, and so may be what is kept of a weight for later calls (maps.hpp).
+// y = conv(x, weight) + bias. The bias may be null, and so may be what is kept of a weight for later calls (maps.hpp). relu may
+// follow, but not for halves.
 template <class T>
-void conv_forward(const ConvShape& shape, const T* x, const T* weight, const T* bias, T* y, KeptWeight* kept = nullptr);
+void conv_forward(const ConvShape& shape, const T* x, const T* weight, const T* bias, T* y, KeptWeight* kept = nullptr, bool relu = false);
 
 // x = the adjoint of conv, applied to y, + bias: the gradient of the input, and the transposed convolution.
 template <class T>
-void conv_transposed(const ConvShape& shape, const T* y, const T* weight, const T* bias, T* x);
+void conv_transposed(const ConvShape& shape, const T* y, const T* weight, const T* bias, T* x, KeptWeight* kept = nullptr);
 
 // weight[o, c, p, q] = sum over n, i, j of  y[n, o, i, j] * x[n, c, i * stride + p * dilation - padding, ...]
 // False where it must be computed in another way: see half.hpp.

@@ -55,6 +55,7 @@ struct TileJob {
   const int64_t* offsets;  // of each step in the window
   const T* bias;           // of the panel's first row, or null
   int64_t plane, step;     // distance of two rows of the panel, and of two pixels, in the output
+  bool relu;
 };
 
 template <class T, int Rows, int Vectors>
@@ -86,7 +87,7 @@ EXTENSOR_INLINE void store_tile(const TileJob<T>& job, const Pixels<T>* pixels, 
     T* out = pixels[v].out;
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i, out += job.plane)
-      store_apart(out, sums[i][v] + broadcast(job.bias ? positive_zero(job.bias[i]) : T(0)), count, job.step);
+      store_apart(out, relu_if(job.relu, sums[i][v] + broadcast(job.bias ? positive_zero(job.bias[i]) : T(0))), count, job.step);
   }
 }
 
@@ -215,7 +216,7 @@ void convolve(const ConvMap<T>& m) {
       TileJob<T> job;
       job.depth = piece_depth(k);
       job.offsets = offsets.data();
-      job.plane = out_plane, job.step = m.columns.out_step;
+      job.plane = out_plane, job.step = m.columns.out_step, job.relu = m.relu;
       for (int64_t i = 0; i < m.outputs;) {
         const int height = next_rows(m.outputs - i);
         job.weight = weight.data() + (group * m.outputs + i) * k;

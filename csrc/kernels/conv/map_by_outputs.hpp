@@ -102,9 +102,9 @@ NeighboursFunction<T> neighbours_of(int64_t count, int vectors, int64_t step) {
   return vectors == 1 ? neighbours_of<T, 1, 2>(count, all) : neighbours_of<T, 2, 2>(count, all);
 }
 
-// out[o * plane + x * step] = sums[x, o], where a row of sums has whole vectors.
+// out[o * plane + x * step] = sums[x, o], where a row of sums has whole vectors; relu may follow.
 template <class T>
-void store_transposed(const T* sums, int64_t pixels, int64_t width, int64_t outputs, T* out, int64_t plane, int64_t step) {
+void store_transposed(const T* sums, int64_t pixels, int64_t width, int64_t outputs, T* out, int64_t plane, int64_t step, bool relu) {
   constexpr int lanes = Vec<T>::lanes, strip = part_lanes<T>;
   for (int64_t x = 0; x < pixels; x += lanes) {
     const int64_t count = min_of(lanes, pixels - x);
@@ -113,7 +113,7 @@ void store_transposed(const T* sums, int64_t pixels, int64_t width, int64_t outp
     for (int64_t o = 0; o < outputs; o += strip) {
       Vec<T> columns[strip];
       load_transposed(rows, o, columns);
-      for (int c = 0; c < strip && o + c < outputs; ++c) store_apart(out + (o + c) * plane + x * step, columns[c], count, step);
+      for (int c = 0; c < strip && o + c < outputs; ++c) store_apart(out + (o + c) * plane + x * step, relu_if(relu, columns[c]), count, step);
     }
   }
 }
@@ -199,7 +199,7 @@ void convolve_by_outputs(const ConvMap<T>& m, const SeenSteps<T>& seen_steps) {
           store_transposed(sums.data() + line * length * width, length, width, outputs,
                            out + o * out_plane + (m.rows.out_first + (first + line) * m.rows.out_step) * m.out_width +
                                m.columns.out_first,
-                           out_plane, m.columns.out_step);
+                           out_plane, m.columns.out_step, m.relu);
       }
     }
   });

@@ -53,29 +53,29 @@ EXTENSOR_INLINE void multiply_elements(const DepthwiseKernel<T>& kernel, const T
 
 // `Rows` rows of a plane from `seen` to `out`. Side 0 is any kernel.
 template <class T, int Rows, int Side>
-void depthwise_rows_of(const DepthwiseKernel<T>& kernel, const T* seen, T bias, T* out, int64_t out_width, int64_t columns) {
+void depthwise_rows_of(const DepthwiseKernel<T>& kernel, const T* seen, T bias, bool relu, T* out, int64_t out_width, int64_t columns) {
   constexpr int lanes = Vec<T>::lanes;
   for (int64_t x = 0; x < columns; x += lanes) {
     Vec<T> sums[Rows];
     for (int r = 0; r < Rows; ++r) sums[r] = Vec<T>(0.0);
     if constexpr (Side > 0) multiply_square<T, Rows, Side>(kernel, seen + x, sums);
     else multiply_elements<T, Rows>(kernel, seen + x, sums);
-    for (int r = 0; r < Rows; ++r) store_first(out + r * out_width + x, sums[r] + broadcast(bias), columns - x);
+    for (int r = 0; r < Rows; ++r) store_first(out + r * out_width + x, relu_if(relu, sums[r] + broadcast(bias)), columns - x);
   }
 }
 
 // All rows of a block: whole tiles, the last of which computes some rows of the one before again.
 template <class T, int Side>
-void depthwise_block(const DepthwiseKernel<T>& kernel, const T* seen, T bias, T* out, int64_t out_width, int64_t columns, int64_t rows) {
+void depthwise_block(const DepthwiseKernel<T>& kernel, const T* seen, T bias, bool relu, T* out, int64_t out_width, int64_t columns, int64_t rows) {
   constexpr int most = depthwise_rows;
   if (rows < most) {
     for (int64_t r = 0; r < rows; ++r)
-      depthwise_rows_of<T, 1, Side>(kernel, seen + r * kernel.pitch, bias, out + r * out_width, out_width, columns);
+      depthwise_rows_of<T, 1, Side>(kernel, seen + r * kernel.pitch, bias, relu, out + r * out_width, out_width, columns);
     return;
   }
   for (int64_t r = 0; r < rows; r += most) {
     const int64_t first = min_of(r, rows - most);
-    depthwise_rows_of<T, most, Side>(kernel, seen + first * kernel.pitch, bias, out + first * out_width, out_width, columns);
+    depthwise_rows_of<T, most, Side>(kernel, seen + first * kernel.pitch, bias, relu, out + first * out_width, out_width, columns);
   }
 }
 
@@ -133,7 +133,7 @@ void convolve_depthwise(const ConvMap<T>& m) {
       T* out = m.out + plane * m.out_height * m.out_width + (m.rows.out_first + first) * m.out_width + m.columns.out_first;
       const int64_t group = plane % m.groups;
       const DepthwiseKernel<T> kernel = {weights.data() + group * taps, offsets, taps, pitch};
-      run(kernel, seen.data(), m.bias ? m.bias[group] : T(0), out, m.out_width, columns, rows);
+      run(kernel, seen.data(), m.bias ? m.bias[group] : T(0), m.relu, out, m.out_width, columns, rows);
     }
   });
 }

@@ -106,7 +106,7 @@ void convolve_folded(const ConvMap<T>& m, const SeenSteps<T>& seen_steps) {
         store_transposed(sums.data() + line * length * width, length, width, m.outputs,
                          m.out + task * m.outputs * out_plane + (m.rows.out_first + line * m.rows.out_step) * m.out_width +
                              m.columns.out_first,
-                         out_plane, m.columns.out_step);
+                         out_plane, m.columns.out_step, m.relu);
     }
   });
 }

@@ -45,6 +45,7 @@ struct ConvMap {
   T* out;
   int64_t out_height, out_width;
   KeptWeight* kept = nullptr;
+  bool relu = false;  // follows the bias
 };
 
 // out[o, c, taps] = sum over images, rows, columns of grad[n, o, row, column] * source; out_first and out_step are not used

@@ -68,6 +68,12 @@ class WeightRoom {
   void* data_ = nullptr;
 };
 
+// What follows a convolution, if it is told so.
+template <class T>
+EXTENSOR_INLINE Vec<T> relu_if(bool wanted, Vec<T> value) {
+  return wanted ? at_least(Vec<T>(0.0), value) : value;
+}
+
 struct Window {
   int64_t channels, first_row, rows, first_column, step, phase_length;
 

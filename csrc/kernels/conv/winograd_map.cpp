@@ -1,10 +1,10 @@
 // Convolution by Winograd's method, from a source to an output: the forward pass and the gradient of the input.
 //
-//   1. transform the weight: for each of 36 points a matrix [inputs, outputs]
+//   1. transform the weight: for each of 36 points a matrix [inputs, outputs], in panels in the order in which 2b reads them
 //   2. for each block of tiles (winograd_tiles.hpp):
 //      a. copy what its units see, channels into lanes; transform it: for each point a matrix [tiles, inputs]
 //      b. for each point: products[tiles, outputs] = tiles @ weight
-//      c. transform the products to outputs, add the bias; copy them to where they belong, pixels into lanes
+//      c. transform the products to outputs, add the bias; copy them, after relu, to where they belong, pixels into lanes
 //   3. images with a result that is not finite, or with pixels of very different sizes, are convolved again, directly
 //
 // An element of the output is always the same chain of operations, so the bits do not depend on how the work is cut.
@@ -38,14 +38,20 @@ EXTENSOR_INLINE void load_kernels(const float* from, int64_t output, int64_t cou
   }
 }
 
-// weight[point, input, output], in lanes of outputs; computed in float64 and rounded once. Whether the method suits their sizes.
+// How many channels a piece of a sum has.
+inline int64_t chain_depth(int64_t inputs) { return ceil_div(inputs, ceil_div(inputs, longest_chain)); }
+
+// weight[point, input, output], each piece of the inputs in panels of outputs; computed in float64 and rounded once. Whether the
+// method suits their sizes.
 bool transform_weight(const ConvMap<float>& m, int64_t outputs, int64_t distance, float* to) {
   constexpr int lanes = Floats::lanes, half = Doubles::lanes;
   const int64_t first_row = least_shift(m.rows), first_column = least_shift(m.columns);
   Spread spread;
   Workspace<double> sizes(9 * outputs);
   std::memset(sizes.data(), 0, size_t(9 * outputs) * sizeof(double));
+  const int64_t depth = chain_depth(m.inputs);
   for (int64_t c = 0; c < m.inputs; ++c) {  // 36 places are written to at a time: each is to go forward steadily
+    const int64_t piece = c / depth * depth, rows = min_of(depth, m.inputs - piece);
     for (int64_t o = 0; o < outputs; o += lanes) {
       const int64_t count = min_of(lanes, m.outputs - o);
       const Mask<float> existing = lanes_below<float>(int(count));
@@ -66,7 +72,7 @@ bool transform_weight(const ConvMap<float>& m, int64_t outputs, int64_t distance
       for (int part = 0; part < 2; ++part) {
         Doubles points[winograd_points][winograd_points];
         transform_square(taps[part], points, TapTransform());
-        float* target = to + c * outputs + o + part * half;
+        float* target = to + piece * outputs + point_panel(rows, outputs, c - piece, o) + part * half;
         for (int i = 0; i < winograd_points; ++i)
           for (int j = 0; j < winograd_points; ++j, target += distance)
             store_as(target, points[i][j] * (point_factors[i] * point_factors[j]));
@@ -104,7 +110,7 @@ bool transform_back(const TilePlan& plan, const float* products, int64_t outputs
 }
 
 // The pixels of a unit to out[output, first_row.., :].
-void store_unit(const TilePlan& plan, int64_t unit, const float* pixels, int64_t outputs, float* out, int64_t plane) {
+void store_unit(const TilePlan& plan, int64_t unit, const float* pixels, int64_t outputs, float* out, int64_t plane, bool relu) {
   constexpr int lanes = Floats::lanes, strip = part_lanes<float>;
   const int64_t width = plan.across * winograd_outputs;
   const bool whole = width == plan.columns;  // rows without a rest are one long row
@@ -121,7 +127,7 @@ void store_unit(const TilePlan& plan, int64_t unit, const float* pixels, int64_t
         for (int i = 0; i < lanes; ++i) rows[i] = pixels + (line * width + x + (i < count ? i : 0)) * lanes;
         Floats strips[strip];
         load_transposed(rows, o % lanes, strips);
-        for (int i = 0; i < channels; ++i) store_first(to + i * plane + x, strips[i], count);
+        for (int i = 0; i < channels; ++i) store_first(to + i * plane + x, relu_if(relu, strips[i]), count);
       }
     }
   }
@@ -148,7 +154,7 @@ bool winograd_map(const ConvMap<float>& m) {
   const int64_t room = max_of(region.rows * region.columns * inputs, unit_pixels * outputs);
   const int64_t source_image = m.inputs * m.rows.source * m.columns.source, plane = m.out_height * m.out_width;
 
-  const int64_t depth = ceil_div(m.inputs, ceil_div(m.inputs, longest_chain));
+  const int64_t depth = chain_depth(m.inputs);
   Workspace<uint8_t> fine(plan.units);
   const double ns = 500 + winograd_ns(m.inputs, m.outputs) * double(plan.together * plan.unit_tiles);
   parallel_for(plan.blocks, ns, [&](int64_t begin, int64_t end) {
@@ -167,7 +173,7 @@ bool winograd_map(const ConvMap<float>& m) {
         float* to = products.data() + point * product_distance;
         for (int64_t c = 0; c < m.inputs; c += depth) {
           const PointProduct product{min_of(depth, m.inputs - c), seen.data() + point * seen_distance + c, inputs, 1,
-                                     weight.data() + point * weight_distance + c * outputs, outputs};
+                                     weight.data() + point * weight_distance + c * outputs, 0, true};
           multiply_point<false>(product, (stop - first) * plan.unit_tiles, outputs,
                          [&](int64_t row, int64_t column, Floats sums) EXTENSOR_INLINE_LAMBDA {
                            float* at = to + row * outputs + column;
@@ -178,7 +184,7 @@ bool winograd_map(const ConvMap<float>& m) {
       for (int64_t unit = first; unit < stop; ++unit) {
         fine.data()[unit] &= transform_back(plan, products.data() + (unit - first) * plan.unit_tiles * outputs, outputs,
                                            product_distance, bias.data(), pixels.data());
-        store_unit(plan, unit, pixels.data(), m.outputs, m.out + plan.image(unit) * m.outputs * plane, plane);
+        store_unit(plan, unit, pixels.data(), m.outputs, m.out + plan.image(unit) * m.outputs * plane, plane, m.relu);
       }
     }
   });

@@ -1,19 +1,29 @@
 // The products of Winograd's method: at each of the points, a matrix of tiles times one of weights or gradients.
 #pragma once
 
+#include "core/whole.hpp"
 #include "kernels/matmul/microkernel.hpp"
 
 namespace extensor::EXTENSOR_ISA {
 
 // Register tiles of the products at one point: C[rows, vectors] = sum over k of A[row, k] * B[k, vectors], where A is read
-// element by element, its rows one behind the other (a_row 1) if they are `Together`. Rows come in fours.
+// element by element, its rows one behind the other (a_row 1) if they are `Together`. Rows come in fours. B is a matrix with
+// rows b_step apart, or lies in panels of the width of a tile (point_panel), which are read from begin to end.
 struct PointProduct {
   int64_t k;
   const float* a;
   int64_t a_row, a_step;
   const float* b;
   int64_t b_step;
+  bool panels = false;
 };
+
+// Where row k and the vector from column j on of B[rows, columns] lie in panels: as many columns as a tile has, row by row.
+inline int64_t point_panel(int64_t rows, int64_t columns, int64_t k, int64_t j) {
+  constexpr int64_t most = 2 * Floats::lanes;
+  const int64_t first = j / most * most;
+  return first * rows + k * min_of(most, columns - first) + j - first;
+}
 
 template <int Rows, int Vectors, bool Together, class Finish>
 EXTENSOR_INLINE void multiply_point_tile(const PointProduct& x, const Finish& finish) {
@@ -52,8 +62,9 @@ void multiply_point(const PointProduct& x, int64_t rows, int64_t columns, const 
   constexpr int lanes = Floats::lanes;
   for (int64_t j = 0; j < columns;) {
     PointProduct tile = x;
-    tile.b += j;
     const bool pair = j + lanes < columns;
+    if (x.panels) tile.b += point_panel(x.k, columns, 0, j), tile.b_step = pair ? 2 * lanes : lanes;
+    else tile.b += j;
     for (int64_t i = 0; i < rows;) {
       tile.a = x.a + i * x.a_row;
       const auto finish_tile = [&](int row, int vector, Floats sums) EXTENSOR_INLINE_LAMBDA {

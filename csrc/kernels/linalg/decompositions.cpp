@@ -57,6 +57,16 @@ bool diagonalise(double* a, int64_t n, double nothing) {
   return false;
 }
 
+// By insertion: for so few it is the fastest way, and the compiler sees that it stays within them.
+void sort_few(double* values, int64_t n) {
+  for (int64_t i = 1; i < n; ++i) {
+    const double value = values[i];
+    int64_t j = i;
+    for (; j > 0 && values[j - 1] > value; --j) values[j] = values[j - 1];
+    values[j] = value;
+  }
+}
+
 template <class T>
 bool eigvalsh_of(const T* x, T* values, int64_t n) {
   double a[small_spectrum * small_spectrum], half[small_spectrum * small_spectrum];
@@ -71,7 +81,7 @@ bool eigvalsh_of(const T* x, T* values, int64_t n) {
   if (!diagonalise(a, n, largest * 1e-20)) return false;
   double found[small_spectrum];
   for (int64_t i = 0; i < n; ++i) found[i] = a[i * n + i];
-  std::sort(found, found + n);
+  sort_few(found, n);
   for (int64_t j = 0; j < n; ++j) values[j] = T(found[j]);
   return true;
 }
@@ -122,7 +132,7 @@ bool svdvals_of(const T* x, T* values, int64_t m, int64_t n, bool turned) {
   if (!orthogonalise(g, m, n)) return false;
   double sizes[small_spectrum];
   for (int64_t j = 0; j < n; ++j) sizes[j] = std::sqrt(dot(g + j * m, g + j * m, m));
-  std::sort(sizes, sizes + n);
+  sort_few(sizes, n);
   for (int64_t j = 0; j < n; ++j) values[j] = T(sizes[n - 1 - j]);
   return true;
 }

@@ -11,6 +11,7 @@
 #include "core/threads.hpp"
 #include "core/workspace.hpp"
 #include "kernels/matmul/dot.hpp"
+#include "kernels/matmul/finish.hpp"
 #include "kernels/matmul/matmul.hpp"
 #include "kernels/matmul/pack.hpp"
 
@@ -21,6 +22,7 @@ namespace {
 constexpr int64_t block_k = 384, block_bytes = (vector_bytes == 64 ? 768 : 384) * 1024;
 // Up to this many rows, scalar products beat transposing B.
 constexpr int64_t dot_rows = 9;
+constexpr int few = 3;
 
 constexpr int group = 4;
 
@@ -87,6 +89,33 @@ inline int64_t choose_depth(int64_t k) {
   return ceil_div(ceil_div(k, blocks), 8) * 8;
 }
 
+// B packed as a whole: for each block of k, the panels one after the other. Rows of A then pass by few at a time, near enough that
+// what a panel of B makes of them is still in the first-level cache when the next panel comes.
+struct PackedMatrix {
+  static constexpr int64_t near_rows = 48;
+
+  template <class T>
+  static int64_t size(int64_t k, int64_t n) {
+    return ceil_div(n, panel_width<T>) * panel_width<T> * k;
+  }
+  // Of the panel at column j of the block of `steps` rows at p.
+  template <class T>
+  static int64_t place(int64_t p, int64_t j, int64_t steps, int64_t n) {
+    return ceil_div(n, panel_width<T>) * panel_width<T> * p + j * steps;
+  }
+};
+
+template <class T>
+void pack_matrix(int64_t k, int64_t n, const T* b, int64_t b_row, int64_t b_col, T* to) {
+  constexpr int panel = panel_width<T>;
+  const int64_t depth = choose_depth(k);
+  for (int64_t p = 0; p < k; p += depth)
+    for (int64_t j = 0; j < n; j += panel) {
+      const int64_t steps = min_of(k - p, depth);
+      pack_panel_b(steps, int(min_of(panel, n - j)), b + p * b_row + j * b_col, b_row, b_col, to + PackedMatrix::place<T>(p, j, steps, n));
+    }
+}
+
 // Small products need no memory.
 template <class T>
 using PackedRoom = Workspace<T, 20 * 1024>;
@@ -95,7 +124,8 @@ using PackedRoom = Workspace<T, 20 * 1024>;
 template <class T>
 void multiply_rectangle(const Product<T>& x, Layout<T> layout, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
   constexpr int panel = panel_width<T>;
-  const int64_t depth = choose_depth(x.k), block_rows = choose_block_rows<T>(i1 - i0, depth);
+  const int64_t depth = choose_depth(x.k);
+  const int64_t block_rows = x.packed_b != nullptr ? PackedMatrix::near_rows : choose_block_rows<T>(i1 - i0, depth);
   const int64_t rows = min_of(i1 - i0, block_rows);
   const int64_t a_room = layout.pack_a ? ceil_div(rows * depth, 16) * 16 + 64 : 0;
   const bool groups = layout.pack_b && x.b_col == 1 && j1 - j0 >= group * panel;
@@ -111,7 +141,7 @@ void multiply_rectangle(const Product<T>& x, Layout<T> layout, int64_t i0, int64
       tile.c_row = x.c_row;
       tile.add_to_c = x.accumulate || p > 0;
       tile.last = p + tile.k == x.k;
-      tile.activation = x.activation;
+      tile.activation = activation_of_tile(x);
       if (layout.pack_a) {
         T* to = packed_a;
         for (int64_t i = i_block; i < i_end;) {
@@ -126,7 +156,10 @@ void multiply_rectangle(const Product<T>& x, Layout<T> layout, int64_t i0, int64
         tile.columns = int(min_of(panel, j1 - j));
         tile.b = x.b + p * x.b_row + j * x.b_col;
         tile.b_row = x.b_row;
-        if (layout.pack_b && x.b_col == 1 && j1 - (j - ready * panel) >= group * panel) {
+        if (x.packed_b != nullptr) {
+          tile.b = x.packed_b + PackedMatrix::place<T>(p, j, tile.k, x.n);
+          tile.b_row = panel;
+        } else if (layout.pack_b && x.b_col == 1 && j1 - (j - ready * panel) >= group * panel) {
           if (ready == 0) pack_panels_b<T, group>(tile.k, tile.b, x.b_row, packed_b);
           tile.b = packed_b + ready * panel * tile.k;
           tile.b_row = panel;
@@ -144,7 +177,7 @@ void multiply_rectangle(const Product<T>& x, Layout<T> layout, int64_t i0, int64
         // The next panel of B, where it is read as it lies: its rows are too far apart for the processor to see them coming.
         const bool last_panel = j + panel >= j1;
         const T* const next = last_panel ? x.b + (p + tile.k) * x.b_row + j0 : x.b + p * x.b_row + j + panel;
-        int64_t unseen = layout.pack_b || (last_panel && tile.last) ? 0 : last_panel ? min_of(x.k - p - tile.k, depth) : tile.k;
+        int64_t unseen = layout.pack_b || x.packed_b != nullptr || (last_panel && tile.last) ? 0 : last_panel ? min_of(x.k - p - tile.k, depth) : tile.k;
         tile.soon = next;
         tile.soon_row = x.b_row;
         tile.soon_rows = ceil_div(unseen, ceil_div(i_end - i_block, max_rows));
@@ -162,6 +195,7 @@ void multiply_rectangle(const Product<T>& x, Layout<T> layout, int64_t i0, int64
         }
       }
     }
+    if (needs_finish(x)) finish(x, i_block, i_end, j0, j1 - j0);
   }
 }
 
@@ -357,11 +391,17 @@ void multiply_panels(const Product<T>& x) {
 
 // A small C and a long k, as in the gradient of a weight: k is cut into slices, each slice has its own C, and
 // the slices are added in order. How many depends on the size alone, so the bits do too.
+constexpr int64_t most_slices = 16, shortest_slice = 4 * block_k;
+
+template <class T>
+bool suits_slices(int64_t m, int64_t n, int64_t k) {
+  return k >= 2 * shortest_slice && m * n <= 128 * 128 && product_ns<T>(m, n, k) >= 50e3;
+}
+
 template <class T>
 bool multiply_slices(const Product<T>& x) {
-  constexpr int64_t most_slices = 16, shortest_slice = 4 * block_k;
+  if (!suits_slices<T>(x.m, x.n, x.k)) return false;
   const int64_t size = x.m * x.n;
-  if (x.k < 2 * shortest_slice || size > 128 * 128 || product_ns<T>(x.m, x.n, x.k) < 50e3) return false;
   const int64_t depth = ceil_div(ceil_div(x.k, min_of(most_slices, x.k / shortest_slice)), block_k) * block_k;
   const int64_t slices = ceil_div(x.k, depth);
   PackedRoom<T> sums(slices * size);
@@ -420,6 +460,7 @@ void multiply_outer(const Product<T>& x) {
   });
 }
 
+// C as far as the register tile goes: without gelu and the sum with another matrix.
 template <class T>
 void multiply(const Product<T>& x) {
   if (x.m == 0 || x.n == 0) return;
@@ -440,7 +481,6 @@ void multiply(const Product<T>& x) {
       x.activation == Activation::none)
     return multiply_outer(x);
   const bool a_dense = x.a_col == 1 || x.k == 1, b_dense = x.b_row == 1 || x.k == 1;
-  constexpr int few = 3;
   if (x.k > 1 && x.m <= few && b_dense && !a_dense) {
     PackedRoom<T> copy(x.m * x.k);
     copy_strided(x.m, x.k, x.a, x.a_row, x.a_col, copy.data());
@@ -466,9 +506,24 @@ void multiply(const Product<T>& x) {
   multiply_panels(x);
 }
 
+// Whether a product of this size goes by panels in any case, which may then be packed beforehand.
+bool reads_packed(int64_t m, int64_t n, int64_t k) {
+  return m > dot_rows && n > few && k > 1 && !suits_slices<float>(m, n, k);
+}
+
+template <class T>
+void multiply_and_finish(const Product<T>& x) {
+  if (x.packed_b != nullptr) return multiply_panels(x);
+  if (!needs_finish(x)) return multiply(x);
+  Product<T> sums = x;
+  sums.activation = activation_of_tile(x), sums.added = nullptr;
+  multiply(sums);
+  parallel_for(x.m, 1.5 * double(x.n), [&](int64_t begin, int64_t end) { finish(x, begin, end, 0, x.n); });
+}
+
 template <class T>
 void multiply_batch(const Product<T>& x, const Batch<T>& batch) {
-  if (batch.count == 1) return multiply(x);
+  if (batch.count == 1) return multiply_and_finish(x);
   const auto run = [&](int64_t begin, int64_t end) {
     Product<T> y = x;
     for (int64_t i = begin; i < end; ++i) {
@@ -487,7 +542,7 @@ void multiply_batch(const Product<T>& x, const Batch<T>& batch) {
 }  // namespace
 
 const MatmulTable& matmul_table() {
-  static constexpr MatmulTable table = {multiply_batch<float>, multiply_batch<double>};
+  static constexpr MatmulTable table = {multiply_batch<float>, multiply_batch<double>, PackedMatrix::size<float>, pack_matrix<float>, reads_packed};
   return table;
 }
 

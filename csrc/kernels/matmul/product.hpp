@@ -5,7 +5,7 @@
 
 namespace extensor {
 
-enum class Activation { none, relu };
+enum class Activation { none, relu, gelu, gelu_tanh };
 
 // All strides count elements. A transposed operand is one whose strides are swapped.
 template <class T>
@@ -21,6 +21,8 @@ struct Product {
   const T* column_bias = nullptr;    // n values, added to every row
   const T* row_bias = nullptr;       // m values, added to every column
   Activation activation = Activation::none;
+  const T* added = nullptr;     // rows like those of C, one every c_row elements: added last
+  const T* packed_b = nullptr;  // B once more, in the order of the register tile (PackedMatrix)
 };
 
 // `count` products of the same size whose operands lie a fixed distance apart; 0 repeats an operand.

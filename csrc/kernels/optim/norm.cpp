@@ -35,10 +35,23 @@ double squares_of(const T* x, int64_t n) {
   return total;
 }
 
+template <class T>
+void scale_each(const T* from, T* to, int64_t n, T factor) {
+  parallel_for((n + block - 1) / block, double(block) * 0.2, [&](int64_t begin, int64_t end) {
+    const int64_t last = end * block < n ? end * block : n;
+    for (int64_t i = begin * block; i < last; ++i) to[i] = from[i] * factor;
+  });
+}
+
 }  // namespace
 
 double sum_of_squares(DType dtype, const void* x, int64_t n) {
   return dtype == DType::float32 ? squares_of(static_cast<const float*>(x), n) : squares_of(static_cast<const double*>(x), n);
+}
+
+void scale_by(DType dtype, const void* from, void* to, int64_t n, double factor) {
+  if (dtype == DType::float32) scale_each(static_cast<const float*>(from), static_cast<float*>(to), n, float(factor));
+  else scale_each(static_cast<const double*>(from), static_cast<double*>(to), n, factor);
 }
 
 }  // namespace extensor

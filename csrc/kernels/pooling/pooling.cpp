@@ -93,11 +93,30 @@ void max_pairs(const PoolShape& s, const T* x, T* y) {
   }
 }
 
+// The windows of a row that have their column `offset` on the plane.
+inline Span windows_with(const PoolShape& s, int64_t offset) {
+  const int64_t stride = s.stride[1], before = s.padding[1] - offset, end = (s.x[1] - 1 + before) / stride + 1;
+  return {before > 0 ? (before + stride - 1) / stride : 0, s.x[1] - 1 + before < 0 ? 0 : end < s.y[1] ? end : s.y[1]};
+}
+
+// A row of windows at once: each takes its first element, then the better one of every place in turn. Which element wins is
+// that of place_of_max; without its place there is no branch, and the compiler takes several windows together.
 template <class T>
 void max_plane(const PoolShape& s, const T* x, T* y) {
-  for (int64_t i = 0; i < s.y[0]; ++i) {
+  const int64_t width = s.x[1], stride = s.stride[1];
+  for (int64_t i = 0; i < s.y[0]; ++i, y += s.y[1]) {
     const Span rows = span(s, 0, i);
-    for (int64_t j = 0; j < s.y[1]; ++j) *y++ = x[place_of_max(x, s.x[1], rows, span(s, 1, j))];
+    for (int64_t j = 0; j < s.y[1]; ++j) y[j] = x[rows.begin * width + span(s, 1, j).begin];
+    for (int64_t r = rows.begin; r < rows.end; ++r) {
+      for (int64_t c = 0; c < s.size[1]; ++c) {
+        const Span windows = windows_with(s, c);
+        const int64_t start = r * width + c - s.padding[1];
+        for (int64_t j = windows.begin; j < windows.end; ++j) {
+          const T value = x[start + j * stride], best = y[j];
+          y[j] = (value > best) | (value != value) ? value : best;
+        }
+      }
+    }
   }
 }
 

@@ -281,8 +281,6 @@ def _complete(grads: Any, node: Node) -> list[Any]:
     """Zeros for the outputs that nothing used, where the backward does not say that it takes None; None for those
     without gradients."""
     assert node.outputs is not None
-    if not any(grad is None and described for grad, described in zip(grads, node.outputs)):
-        return list(grads)
     if node.op.rule.takes_none:
         return list(grads)
     return [

@@ -1,4 +1,5 @@
-"""Steps of an inference program that run as one: a convolution, the batch norm behind it, a shortcut's sum and relu.
+"""Steps of an inference program that run as one: a convolution, the batch norm behind it, a shortcut's sum and relu; a convolution
+and relu; or a linear map, and the activation or the shortcut's sum behind it.
 
 Only what keeps the bits is joined: the joined kernel computes what its parts compute, in their order, with one pass over memory
 instead of one for each. It also keeps what it made of its weight (transformed, or packed) as long as it is given the same array.
@@ -7,6 +8,7 @@ Training steps are left alone: their weights are new every time, and their gradi
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -18,9 +20,9 @@ from .recording import Place, Recording, Step
 from .trees import tensors_of
 
 try:
-    from .._native import joined_conv2d
+    from .._native import joined_conv2d, joined_linear
 except ModuleNotFoundError:
-    joined_conv2d = None  # type: ignore[assignment]
+    joined_conv2d = joined_linear = None  # type: ignore[assignment]
 
 __all__ = ["join_steps"]
 
@@ -33,8 +35,13 @@ def join_steps(recording: Recording, result: Any) -> None:
     steps = recording.steps
     joined: list[Step | None] = []
     while len(joined) < len(steps):
-        chain = _Chain(recording, steps, len(joined), uses)
-        joined += [chain.step(), *[None] * (len(chain.parts) - 1)] if chain.parts else [steps[len(joined)]]
+        first = steps[len(joined)]
+        kind = _CHAINS.get(first.name) if first.kind == "kernel" and _is_float32(first) else None
+        if kind is None:
+            joined.append(first)
+            continue
+        chain = kind(recording, steps, len(joined), uses)
+        joined += [chain.step(), *[None] * (len(chain.parts) - 1)]
     recording.steps = [step for step in joined if step is not None]
 
 
@@ -56,23 +63,16 @@ def _places(recording: Recording, result: Any) -> Iterator[Place]:
             yield place
 
 
-class _Chain:
-    """The steps from ``start`` on that go with a convolution; no parts where there is none."""
+def _is_float32(step: Step) -> bool:
+    return step.results[0] is not None and step.results[0][0] == np.float32
+
+
+class _Chain(ABC):
+    """The steps from ``start`` on that run as one."""
 
     def __init__(self, recording: Recording, steps: list[Step], start: int, uses: Counter[Place]) -> None:
-        self.recording, self.parts = recording, []
-        self.norm: Step | None = None
+        self.recording, self.parts = recording, [steps[start]]
         self.added: Place | None = None
-        self.has_relu = False
-        first = steps[start]
-        if (
-            first.kind != "kernel"
-            or first.name != "conv2d"
-            or first.results[0] is None
-            or first.results[0][0] != np.float32
-        ):
-            return
-        self.parts = [first]
         for step in steps[start + 1 : start + 4]:
             made = Place("result", self.parts[-1].first)
             if (
@@ -84,33 +84,43 @@ class _Chain:
                 return
             self.parts.append(step)
 
+    @abstractmethod
     def _takes(self, step: Step, made: Place) -> bool:
         """Whether the step is the next one of the chain."""
-        if self.norm is None:
-            if (
-                step.name == "batch_norm"
-                and step.arguments[0] == made
-                and self._value(step.arguments[5]) is False
-            ):
-                self.norm = step
-                return True
-            return False
-        if self.has_relu or step.results != self.parts[0].results:
-            return False
-        if step.name == "relu":
-            self.has_relu = True
-            return True
-        if step.name != "add" or self.added is not None:
+
+    @abstractmethod
+    def _joined(self, end: int, count: int) -> tuple[Any, list[Place]]:
+        """The kernel, and its arguments: the result is number ``end`` of ``count``."""
+
+    def step(self) -> Step:
+        """All of it as one step, whose results are None but for the last."""
+        results: list[Any] = [None for part in self.parts for _ in part.results]
+        last = self.parts[-1]
+        end = len(results) - len(last.results)  # a batch norm's statistics come behind its result
+        results[end] = last.results[0]
+        kernel, arguments = self._joined(end, len(results))
+        name = " + ".join(part.name for part in self.parts)
+        return Step(
+            "kernel", name, kernel, _one_by_one(self.recording, self.parts, arguments, end, len(results)), arguments, results,
+            first=self.parts[0].first, call=last.call,
+        )  # fmt: skip
+
+    def _takes_sum(self, step: Step, made: Place) -> bool:
+        """Whether the step adds what is there before the chain to its result."""
+        if step.name != "add" or self.added is not None or step.results != self.parts[0].results:
             return False
         other = step.arguments[1 - step.arguments.index(made)]
         self.added = other if self._is_like_result(other) else None
         return self.added is not None
 
+    def _added(self) -> Place:
+        return self.recording._constant(None) if self.added is None else self.added
+
     def _value(self, place: Place) -> Any:
         return self.recording.constants[place.position] if place.kind == "constant" else None
 
     def _is_like_result(self, place: Place) -> bool:
-        """Whether a value has the shape and dtype of the convolution's, and is there before it."""
+        """Whether a value has the shape and dtype of the first step's, and is there before it."""
         wanted = self.parts[0].results[0]
         if place.kind == "input":
             return self.recording.inputs[place.position].array == wanted
@@ -124,30 +134,63 @@ class _Chain:
                 )
         return False
 
-    def step(self) -> Step:
-        """All of it as one step, whose results are None but for the last."""
+
+class _ConvChain(_Chain):
+    """A convolution, batch norm, sum, relu; or a convolution, relu."""
+
+    norm: Step | None = None
+    has_relu = False
+
+    def _takes(self, step: Step, made: Place) -> bool:
+        if self.has_relu:
+            return False
+        if step.name == "batch_norm":
+            if (
+                self.norm is not None
+                or step.arguments[0] != made
+                or self._value(step.arguments[5]) is not False
+            ):
+                return False
+            self.norm = step
+            return True
+        if step.results != self.parts[0].results:
+            return False
+        if step.name == "relu":
+            self.has_relu = True
+            return True
+        return self.norm is not None and self._takes_sum(step, made)
+
+    def _joined(self, end: int, count: int) -> tuple[Any, list[Place]]:
         keep = self.recording._constant
-        results: list[Any] = [None for part in self.parts for _ in part.results]
-        last = self.parts[-1]
-        end = len(results) - len(last.results)  # a batch norm's statistics come behind its result
-        results[end] = last.results[0]
         if self.norm is None:
             after = [keep(None), keep(None), keep(None), keep(None), keep(0.0)]
         else:
             _, weight, bias, mean, variance, _, _, eps = self.norm.arguments
             after = [weight, bias, mean, variance, eps]
-        more = [
-            keep(None) if self.added is None else self.added,
-            keep(self.has_relu),
-            keep(end),
-            keep(len(results) - end - 1),
-        ]
-        arguments = [*self.parts[0].arguments, *after, *more]
-        name = " + ".join(part.name for part in self.parts)
-        return Step(
-            "kernel", name, joined_conv2d(), _one_by_one(self.recording, self.parts, arguments, end, len(results)), arguments, results,
-            first=self.parts[0].first, call=last.call,
-        )  # fmt: skip
+        more = [self._added(), keep(self.has_relu), keep(end), keep(count - end - 1)]
+        return joined_conv2d(), [*self.parts[0].arguments, *after, *more]
+
+
+class _LinearChain(_Chain):
+    """A linear map, then relu, gelu or a sum."""
+
+    activation: str | None = None
+
+    def _takes(self, step: Step, made: Place) -> bool:
+        if len(self.parts) > 1:
+            return False
+        if step.name == "relu":
+            self.activation = "relu"
+        elif step.name == "gelu":
+            self.activation = "gelu_tanh" if self._value(step.arguments[1]) else "gelu"
+        return self.activation is not None or self._takes_sum(step, made)
+
+    def _joined(self, end: int, count: int) -> tuple[Any, list[Place]]:
+        keep = self.recording._constant
+        return joined_linear(), [*self.parts[0].arguments, keep(self.activation), self._added(), keep(end)]
+
+
+_CHAINS: dict[str, type[_Chain]] = {"conv2d": _ConvChain, "linear": _LinearChain}
 
 
 def _one_by_one(recording: Recording, parts: list[Step], arguments: list[Place], end: int, count: int) -> Any:

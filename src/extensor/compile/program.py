@@ -18,6 +18,7 @@ to the same results.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -81,14 +82,22 @@ class Program:
         self.result = None
         recording.arguments = []
         recording._held = []
+        recording._reads = []
+        recording._replaced = []
+        recording.constant_tensors = {}
+        for leaf in recording.leaves.values():
+            leaf.array = leaf.grad = None  # whose memory the next run may use again
 
     # The description
 
     def number(self, place: Place) -> int:
         """The number of a value."""
-        start = {"input": 0, "constant": len(self.recording.inputs)}
-        start["result"] = start["constant"] + len(self.recording.constants)
-        return start[place.kind] + place.position
+        kind, position = place
+        if kind == "input":
+            return position
+        recording = self.recording
+        start = len(recording.inputs)
+        return start + position if kind == "constant" else start + len(recording.constants) + position
 
     moved: dict[Place, Place]  # constants that turned out to be inputs
 
@@ -107,6 +116,7 @@ class Program:
             if found is not None:
                 module, name = found
                 moved[Place("constant", position)] = recording._input("attribute", module, name, tensor, -1)
+                recording.constants[position] = None
         if not moved:
             return
         for step in recording.steps:
@@ -169,9 +179,7 @@ class Program:
             for k, like in enumerate(step.results):
                 number = start + step.first + k
                 last[number] = i
-                sizes[number] = (
-                    0 if like is None else like[0].itemsize * int(np.prod(like[1], dtype=np.int64))
-                )
+                sizes[number] = 0 if like is None else like[0].itemsize * math.prod(like[1])
         releases: list[list[int]] = [[] for _ in steps]
         for number, i in last.items():
             if number not in kept and (number >= start or number < len(self.recording.inputs)):

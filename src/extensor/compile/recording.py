@@ -94,6 +94,7 @@ class Leaf:
     grad: Any
     grad_is_read: bool = False
     grad_is_open: bool = False  # it was replaced before anybody looked: whatever it was does not matter
+    opened_at: int | None = None  # how many steps there were by then
     grad_set: Place | None = None  # what the steps have set it to
 
 
@@ -209,9 +210,7 @@ class Recording(Recorder):
             with self._paused():
                 return op.call(*args, **kwargs)
         self._check_stray()
-        for tensor in tensors_of((args, kwargs)):
-            self._place_of(tensor)
-        described = self._described((args, kwargs))
+        described = fill((args, kwargs), self._place_of)
         trace: list[Any] = []
         read_before, this_thread.values_read = this_thread.values_read, False
         try:
@@ -225,7 +224,7 @@ class Recording(Recorder):
                 raise _Opaque
             self._add_kernels(op, trace, result)
         except _Opaque:
-            self._add_opaque(op, args, kwargs, result)
+            result = self._add_opaque(op, args, kwargs, result)
         self._add_call(op, described, result, "op")
         return result
 
@@ -236,13 +235,11 @@ class Recording(Recorder):
             with self._paused():
                 return function(*args, **kwargs)
         self._check_stray()
-        given = list(tensors_of((args, kwargs)))
-        places = [self._place_of(tensor) for tensor in given]
-        described = self._described((args, kwargs))
+        described = fill((args, kwargs), self._place_of)
+        places = [self._place_of(tensor) for tensor in tensors_of((args, kwargs))]
         with self._paused():
             result = function(*args, **kwargs)
-        # What it handed through this time (gradients that needed no clipping) is its result all the same: another time it is not.
-        result = fill(result, lambda t: t if self._find(t._data) is None else ExTensor(t._data.view()))
+        result = fill(result, self._as_result)
         made = [t._data for t in tensors_of(result)]
         self._note_generators((args, kwargs))
         step = self._step("call", function.__name__, None, _again(function, args, kwargs), places, made)
@@ -272,7 +269,15 @@ class Recording(Recorder):
             if place.kind != "input" or self.inputs[place.position].owner is not leaf.owner:
                 self._append(
                     Step(
-                        "set_grad", "grad", None, leaf.owner, [place], [], commits=True, call=len(self.calls)
+                        "set_grad",
+                        "grad",
+                        None,
+                        leaf.owner,
+                        [place],
+                        [],
+                        leaf.opened_at,
+                        commits=True,
+                        call=len(self.calls),
                     )
                 )
                 leaf.grad_set = place
@@ -309,6 +314,7 @@ class Recording(Recorder):
         if self.failure is None and id(leaf) not in self.leaves and self._find(leaf._data) is None:
             made = self._add_leaf(leaf, leaf)
             made.grad_is_open = True
+            made.opened_at = len(self.steps)
 
     def note_attribute(self, owner: Any, name: str, value: Any) -> None:
         key = (id(owner), name)
@@ -497,18 +503,36 @@ class Recording(Recorder):
             return Place("result", step.first)
         raise _Opaque
 
-    def _add_opaque(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        """The op itself as a step."""
+    def _add_opaque(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
+        """The op itself as a step. Its result, told from an argument that it may be this time."""
         if any(not isinstance(part, ExTensor) and part is not None for part in _parts(result)):
             self.fail(f"{op.__name__} returned a Python value that depends on elements")
-            return
+            return result
         if getattr(op, "is_backward", False) and this_thread.recording:
             self.fail(f"{op.__name__} looks at elements, and is itself differentiated")
-            return
+            return result
+        passed = [t for t in tensors_of(result) if self._find(t._data) is not None]
+        if any(t._node is None and t._requires_grad for t in passed):
+            self.fail(f"{op.__name__} looked at elements and returned a parameter as it is")
+            return result
+        if any(t._node is not None and op.rule.output_positions for t in passed):
+            self.fail(
+                f"{op.__name__} looked at elements and returned an argument that its gradient saves as its result"
+            )
+            return result
+        result = fill(result, self._as_result)
         self._note_generators((args, kwargs))
         places = [self._place_of(tensor) for tensor in tensors_of((args, kwargs))]
         made = [t._data for t in tensors_of(result)]
         self._step("call", op.__name__, None, _again(op.fn, args, kwargs), places, made)
+        return result
+
+    def _as_result(self, tensor: ExTensor) -> ExTensor:
+        """A tensor that a step returned. One that it handed through this time (gradients that needed no clipping) becomes one
+        of its own: another time it is not what was given."""
+        if self._find(tensor._data) is None:
+            return tensor
+        return ExTensor(tensor._data.view(), tensor._node is not None, tensor._node)
 
     def _note_generators(self, thing: Any) -> None:
         for part in _parts(thing):
@@ -518,6 +542,8 @@ class Recording(Recorder):
                     self.fail("a checkpointed segment draws random numbers (dropout), which are repeated")
 
     def _check_stray(self) -> None:
+        if not self._stray:
+            return
         stray = [
             kernel.name
             for kernel, given, _ in self._stray
@@ -529,13 +555,10 @@ class Recording(Recorder):
 
     # What the source shows
 
-    def _described(self, thing: Any) -> Any:
-        return fill(thing, lambda tensor: self._find(tensor._data))
-
     def _add_call(self, function: Any, described: Any, result: Any, kind: str) -> None:
         shapes = [t.shape for t in tensors_of(result)]
         args, kwargs = described
-        made = self._described(result)
+        made = fill(result, self.find)
         self.calls.append(Call(function, args, kwargs, made, shapes, caller(), kind))
 
     # The end

@@ -40,6 +40,9 @@ class _Walk:
         self.found: dict[tuple[int, Any], Watch] = {}
         self.visited: dict[int, Any] = {}  # kept, so that the ids stay theirs
         self.waiting: list[Any] = []
+        self.inside: set[int] = (
+            set()
+        )  # modules of one that was looked at: what is in them was visited with it
 
     def visit(self, thing: Any) -> None:
         if id(thing) not in self.visited and not isinstance(thing, (ExTensor, np.ndarray, type)):
@@ -101,8 +104,9 @@ class _Walk:
                 for value in vars(kind).values():
                     if isinstance(value, FunctionType):
                         self.visit(value)
-        if hasattr(thing, "modules"):
+        if hasattr(thing, "modules") and id(thing) not in self.inside:
             for module in thing.modules():
+                self.inside.add(id(module))
                 self.visit(module)
 
 

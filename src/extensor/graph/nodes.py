@@ -99,15 +99,15 @@ def _count_needing(value: Any) -> int:
 
 def attach(op: Any, saved: Any, inputs: Sequence[Any], wanted: Sequence[bool], output: Any) -> Any:
     """Give ``output`` (a tensor, or several) the node of this call; the tensors returned are new objects."""
-    edges = tuple(
+    edges = [
         (value._node if value._node is not None else value) if want else None
         for value, want in zip(inputs, wanted)
-    )
+    ]
     positional, options = saved
     outputs = op.rule.output_positions
     if outputs:  # without its node: a node that owns its own output would be a cycle
         positional = tuple(v.detach() if i in outputs else v for i, v in enumerate(positional))
-    node = Node(op, edges, _owned(positional), _owned(options) or None)
+    node = Node(op, tuple(edges), tuple(map(_owned, positional)), _owned(options) if options else None)
     if op.is_custom:
         node.shapes = tuple((v.shape, v.dtype) if isinstance(v, ExTensor) else None for v in inputs)
     if not isinstance(output, ExTensor):
@@ -119,6 +119,8 @@ def attach(op: Any, saved: Any, inputs: Sequence[Any], wanted: Sequence[bool], o
 
 def _owned(value: Any) -> Any:
     """What a node saves, without memory that the caller may write to before the backward pass."""
+    if isinstance(value, ExTensor):
+        return value
     if isinstance(value, np.ndarray):
         return value.copy()
     if type(value) in (tuple, list):
@@ -136,10 +138,13 @@ def _attach_many(node: Node, inputs: Sequence[Any], output: Any) -> Any:
         else:
             node.outputs.append(None)
             made.append(value)
-    node.casts = _casts(inputs, next(d for d in node.outputs if d)[1])
+    described = [d for d in node.outputs if d]
+    if not described:
+        return output  # an empty list, or integers alone: there is no gradient to wait for
+    node.casts = _casts(inputs, described[0][1])
     return type(output)(*made) if hasattr(output, "_fields") else type(output)(made)
 
 
 def _casts(inputs: Sequence[Any], dtype: Any) -> tuple[Any, ...] | None:
-    dtypes = tuple(v.dtype if isinstance(v, ExTensor) else dtype for v in inputs)
-    return None if all(d == dtype for d in dtypes) else dtypes
+    dtypes = tuple([v.dtype if isinstance(v, ExTensor) else dtype for v in inputs])
+    return None if dtypes.count(dtype) == len(dtypes) else dtypes

@@ -11,7 +11,7 @@ from inspect import unwrap
 from typing import Any, TypeVar, get_type_hints, overload
 
 from ..autocast_table import Policy, policy_of
-from ..dtypes import HALF, float32
+from ..kernels.dispatch import widen
 from ..tensor import ExTensor, needs_grad
 from .arguments import misfit
 from .nodes import PACKAGE, Node, record
@@ -181,7 +181,7 @@ class Backward(_Function):
         formula = self.formula
         if is_complex(given) and not getattr(formula, "is_for_complex", False):
             formula = _conjugated(formula)
-        return _narrow(formula(*map(_widen, given), **{k: _widen(v) for k, v in options.items()}), *outcome)
+        return _narrow(formula(*map(widen, given), **{k: widen(v) for k, v in options.items()}), *outcome)
 
     def __repr__(self) -> str:
         return f"<backward function {self.__module__}.{self.__qualname__}>"
@@ -364,12 +364,6 @@ def _conjugated(formula: Callable[..., Any]) -> Callable[..., Any]:
         return value.conj() if isinstance(value, ExTensor) else value
 
     return lambda g, *args, **options: conjugate(formula(conjugate(g), *args, **options))
-
-
-def _widen(value: Any) -> Any:
-    if isinstance(value, ExTensor):
-        return value.astype(float32) if value.dtype in HALF else value
-    return [_widen(v) for v in value] if type(value) is list else value
 
 
 register_classes(ExTensor, Node, (Op, Backward, Undifferentiated), PACKAGE)

@@ -39,6 +39,7 @@ except ModuleNotFoundError:
 __all__ = ["clear_plans", "make_plan", "plan_counts", "run_bodies"]
 
 _STATIC = frozenset({bool, int, float, str, type(None), type(...)})
+_RETURNED = frozenset({np.ndarray, NoneType})
 _MOST_VALUES, _MOST_PARTS = 150, 64  # plan.cpp has room for a few more
 
 
@@ -65,6 +66,7 @@ class _Plan:
         self.steps: list[tuple[Any, ...]] = []
         self.count = len(leaves)  # of leaves and results
         self.places: dict[int, int] = {}
+        self.used: set[int] = set()
         for i, leaf in enumerate(leaves):
             self.places.setdefault(id(leaf._data if isinstance(leaf, ExTensor) else leaf), i)
 
@@ -78,34 +80,38 @@ class _Plan:
     def of(self, value: Any) -> int:
         """The number of an argument of a kernel."""
         found = self.places.get(id(value))
-        if found is None and type(value) in (tuple, list) and not is_static(value):
-            return self.add_step(type(value).__name__, (None, None), value, 1, None)
-        return self.constant(value) if found is None else found
+        if found is not None:
+            return found
+        if type(value) is list or (type(value) is tuple and not is_static(value)):
+            return self.add_step(type(value).__name__, None, None, value, 1, None)
+        return self.constant(value)
 
-    def add_step(self, kind: str, code: tuple[Any, Any], given: Any, count: int, known: Any) -> int:
+    def add_step(self, kind: str, native: Any, reference: Any, given: Any, count: int, known: Any) -> int:
         """Another step; returns the number of its first result."""
-        self.steps.append((kind, *code, tuple(map(self.of, given)), count, known))
+        arguments = tuple(map(self.of, given))
+        self.used.update(arguments)
+        self.steps.append((kind, native, reference, arguments, count, known))
         self.count += count
         return self.count - count
 
     def add_call(self, kernel: Any, given: list[Any], result: Any) -> None:
         """A kernel was called, and returned arrays or the answer to a question."""
-        if not isinstance(kernel.native, (BuiltinFunctionType, NoneType)):
+        native = kernel.native
+        if not isinstance(native, (BuiltinFunctionType, NoneType)):
             raise _NotRepeatable  # somebody's own in place of the native kernel
-        code = (kernel.native, kernel.by_reference)
-        results = result if isinstance(result, (tuple, list)) else (result,)
-        if not any(isinstance(r, np.ndarray) for r in results):
-            if not is_static(result):
-                raise _NotRepeatable
-            self.add_step("guard", code, given, 0, result)
+        several = isinstance(result, (tuple, list))
+        results = result if several else (result,)
+        kinds = set(map(type, results))
+        if np.ndarray not in kinds and is_static(result):
+            self.add_step("guard", native, kernel.by_reference, given, 0, result)
             return
-        if not all(r is None or isinstance(r, np.ndarray) for r in results) or (
-            len(results) == 1 and results is result
-        ):
+        if not kinds <= _RETURNED or (several and len(results) == 1):
             raise _NotRepeatable
-        shapes = tuple(None if r is None else r.shape for r in results)
-        first = self.add_step("kernel", code, given, len(results), shapes)
-        self.places.update((id(r), first + i) for i, r in enumerate(results) if r is not None)
+        shapes = tuple([None if r is None else r.shape for r in results])
+        first = self.add_step("kernel", native, kernel.by_reference, given, len(results), shapes)
+        for place, made in enumerate(results, first):
+            if made is not None:
+                self.places[id(made)] = place
 
 
 def make_plan(leaves: tuple[Any, ...], calls: list[Any], output: Any) -> tuple[Any, ...] | None:
@@ -115,42 +121,44 @@ def make_plan(leaves: tuple[Any, ...], calls: list[Any], output: Any) -> tuple[A
         for call in calls:
             plan.add_call(*call)
         container, parts = _returned(output)
-        results = tuple(_result_of(plan, part) for part in parts)
+        results = tuple([_result_of(plan, part) for part in parts])
         record = _record_of(plan, output) if container is None else None
-        _check_uses(plan, (*results, *(record[0] if record else ())))
+        _check_uses(plan, results if record is None else results + record[0])
     except _NotRepeatable:
         return None
-    steps = plan.steps
-    last = max((i for i, step in enumerate(steps) if step[0] == "kernel"), default=-1)
-    if last >= 0:  # what the last kernel returns, nobody decided upon
-        steps[last] = (*steps[last][:-1], None)
-    return tuple(plan.constants), tuple(steps), (container, results), outcome_of(output), record
+    return tuple(plan.constants), tuple(plan.steps), (container, results), outcome_of(output), record
 
 
 def _check_uses(plan: _Plan, kept: tuple[int, ...]) -> None:
     """Whatever was computed counts, numbers that are no part of the kind went to kernels as they are, and there is room."""
-    used = {*kept, *(place for step in plan.steps for place in step[3])}
-    first = len(plan.leaves)
-    for kind, _, _, _, count, _ in plan.steps:
-        if kind == "kernel" and used.isdisjoint(range(first, first + count)):
-            raise _NotRepeatable  # it belongs to somebody else: a hook, a callback
-        first += count
-    if any(type(leaf) is float and i not in used for i, leaf in enumerate(plan.leaves)):
+    plan.used.update(kept)
+    place, last = len(plan.leaves), None
+    for at, (kind, _, _, arguments, count, _) in enumerate(plan.steps):
+        if kind == "kernel":
+            last = at
+            if plan.used.isdisjoint(range(place, place + count)):
+                raise _NotRepeatable  # it belongs to somebody else: a hook, a callback
+        if len(arguments) > _MOST_PARTS:
+            raise _NotRepeatable
+        place += count
+    for i, leaf in enumerate(plan.leaves):
+        if type(leaf) is float and i not in plan.used:
+            raise _NotRepeatable
+    if len(kept) > _MOST_PARTS or max(plan.count, len(plan.constants)) > _MOST_VALUES:
         raise _NotRepeatable
-    if len(kept) > _MOST_PARTS or any(len(step[3]) > _MOST_PARTS for step in plan.steps):
-        raise _NotRepeatable
-    if max(plan.count, len(plan.constants)) > _MOST_VALUES:
-        raise _NotRepeatable
+    if last is not None:  # what the last kernel returns, nobody decided upon
+        plan.steps[last] = (*plan.steps[last][:-1], None)
 
 
 def is_static(value: Any) -> bool:
     """Whether a value is the same for every call of a kind, once it was the same for one."""
-    kind = type(value)
-    if kind in _STATIC or isinstance(value, (np.dtype, type)):
+    if type(value) in _STATIC:
         return True
-    if kind is slice:
-        return all(map(is_static, (value.start, value.stop, value.step)))
-    return isinstance(value, tuple) and all(map(is_static, value))
+    if isinstance(value, tuple):
+        return all(map(is_static, value))
+    if type(value) is slice:
+        return is_static((value.start, value.stop, value.step))
+    return isinstance(value, (np.dtype, type))
 
 
 def _returned(output: Any) -> tuple[Any, Any]:
@@ -182,8 +190,8 @@ def _record_of(plan: _Plan, output: ExTensor) -> tuple[Any, ...] | None:
         tuple((node.options or {}).values())
     ):
         raise _NotRepeatable  # several tensors of one array: whose history it is, the array does not tell
-    saved = tuple(_saved_at(plan, value) for value in node.saved)
-    edges = tuple(-1 if edge is None else _edge_at(plan, edge) for edge in node.edges)
+    saved = tuple([_saved_at(plan, value) for value in node.saved])
+    edges = tuple([-1 if edge is None else _edge_at(plan, edge) for edge in node.edges])
     return saved, edges, node.options, node.shape, node.casts
 
 

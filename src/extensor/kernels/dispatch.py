@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -32,10 +33,31 @@ except ModuleNotFoundError:
 
     NATIVE: dict[str, Callable[..., Any]] = {}  # type: ignore[no-redef]
 
-__all__ = ["KERNELS", "NATIVE", "Kernel", "formula", "kernel"]
+__all__ = ["KERNELS", "NATIVE", "Kernel", "formula", "kernel", "widen"]
 
-KERNELS: dict[str, Kernel] = {}
 RAISED = object()  # in a trace: what a kernel that raised has returned
+
+
+class Kernels(dict[str, "Kernel"]):
+    """Kernels by name, in the order they were loaded. One that was not loaded yet is looked for in all references."""
+
+    def complete(self) -> Kernels:
+        """These, once every module of references is loaded."""
+        from pkgutil import iter_modules
+
+        home = f"{__package__}.reference"
+        for module in iter_modules(import_module(home).__path__):
+            import_module(f"{home}.{module.name}")
+        return self
+
+    def __missing__(self, name: str) -> Kernel:
+        found = self.complete().get(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+
+KERNELS = Kernels()
 
 
 class Kernel:
@@ -66,7 +88,7 @@ class Kernel:
     def __call__(self, *args: Any) -> Any:
         if self.is_formula and this_thread.recording and any(map(needs_grad, args)):
             return self.recorded(*args)
-        given = [_unwrap(value) for value in args]
+        given = [value._data if type(value) is ExTensor else _unwrap(value) for value in args]
         if "jax" in sys.modules and has_foreign(given):
             return _wrap(run_there(self, given))
         trace = this_thread.trace
@@ -95,7 +117,7 @@ class Kernel:
             dtypes = [a.dtype for a in _flat(args) if a.dtype in FLOATING]
             if HALF.isdisjoint(dtypes):
                 return _as_arrays(self.reference(*args))
-            return _round(_as_arrays(self.reference(*map(_widen, args))), promote(*dtypes))
+            return _round(_as_arrays(self.reference(*map(widen, args))), promote(*dtypes))
 
     def recorded(self, *args: Any) -> Any:
         """The reference on tensors: what it computes is recorded, half precision as in :meth:`by_reference`."""
@@ -103,7 +125,7 @@ class Kernel:
         if self.exact or HALF.isdisjoint(dtypes):
             return self.reference(*args)
         dtype = promote(*(d for d in dtypes if d in FLOATING))
-        return _round(self.reference(*map(_widen, args)), dtype)
+        return _round(self.reference(*map(widen, args)), dtype)
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}: {'native' if self.native else 'reference'}>"
@@ -146,8 +168,10 @@ def _unwrap(value: Any) -> Any:
             return [v._data for v in value]  # tensors alone, as an optimiser has them
         except AttributeError:
             return [_unwrap(v) for v in value]
-    if type(value) is tuple and any(isinstance(v, ExTensor) for v in value):
-        return tuple(_unwrap(v) for v in value)
+    if type(value) is tuple:
+        for part in value:
+            if isinstance(part, ExTensor):
+                return tuple(map(_unwrap, value))
     return value
 
 
@@ -187,10 +211,11 @@ def _flat(args: Any) -> list[Any]:
     return found
 
 
-def _widen(value: Any) -> Any:
+def widen(value: Any) -> Any:
+    """Half precision in float32, in lists too; everything else as it is."""
     if isinstance(value, _ARRAYS):
         return value.astype(float32) if value.dtype in HALF else value
-    return [_widen(v) for v in value] if type(value) is list else value
+    return [widen(v) for v in value] if type(value) is list else value
 
 
 def _round(result: Any, dtype: np.dtype[Any]) -> Any:

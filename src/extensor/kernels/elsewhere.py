@@ -8,7 +8,6 @@ import numpy as np
 
 from ..devices import DeviceArray, is_foreign, jax, kept_there, wide_types
 from ..dtypes import FLOATING, HALF, float32, promote
-from . import xla
 
 __all__ = ["compute", "has_foreign", "run_there"]
 
@@ -28,6 +27,8 @@ def run_there(kernel: Any, args: Any) -> Any:
 
 def compute(kernel: Any, args: list[Any]) -> Any:
     """A kernel on arrays of another library, half precision computed in float32 and rounded once."""
+    from . import xla
+
     function = xla.PRIMITIVES.get(kernel.name, kernel.reference)
     dtypes = [a.dtype for a in _arrays(args) if np.dtype(a.dtype) in FLOATING]
     if kernel.exact or HALF.isdisjoint(map(np.dtype, dtypes)):

@@ -48,12 +48,12 @@ PRIMITIVES: set[str] = set()
 _NUMPY = frozenset(
     {np.ndarray, np.float32, np.float64, np.bool_, np.int64, bool, int, float, str, NoneType, type, np.dtype}
 )
-_for_tensors: list[Any] = []
+_for_tensors: list[Callable[[], Any]] = []
 
 
-def provide_for_tensors(namespace: Any) -> None:
-    """Say what references compute with on tensors; the floor above does, where the functions are."""
-    _for_tensors[:] = [namespace]
+def provide_for_tensors(load: Callable[[], Any]) -> None:
+    """Say what references compute with on tensors; the floor above does, where the functions are. It is loaded on first use."""
+    _for_tensors[:] = [functools.cache(load)]
 
 
 def namespace_of(*values: Any) -> Any:
@@ -62,7 +62,7 @@ def namespace_of(*values: Any) -> Any:
         if type(value) in _NUMPY:
             continue
         if isinstance(value, ExTensor):
-            return _for_tensors[0]
+            return _for_tensors[0]()
         if isinstance(value, (list, tuple)):
             found = namespace_of(*value)
             if found is not np:
@@ -159,7 +159,7 @@ def primitive(helper: Callable[..., Any]) -> Callable[..., Any]:
     def function(*args: Any) -> Any:
         for value in args:
             if isinstance(value, ExTensor):
-                return getattr(_for_tensors[0], name)(*args)
+                return getattr(_for_tensors[0](), name)(*args)
         return helper(*args)
 
     return function

@@ -166,6 +166,6 @@ def qr_backward(
     mode = _mode("qr_backward", mode)
     x, q, r = (as_matrix("qr_backward", n, v) for n, v in (("x", x), ("Q", Q), ("R", R)))
     if x.dtype in HALF:  # the rounded factors are too coarse
-        grads = [None if g is None else g.astype(float32) for g in grad_output]
+        grads = [g.astype(float32) for g in as_grads("qr_backward", grad_output, (q.shape, r.shape), float32)]
         return cast_like(_qr_formula(grads, x.astype(float32), q, r, mode), x)
     return cast_like(_qr_gradient(grad_output, x, q, r, mode), x)

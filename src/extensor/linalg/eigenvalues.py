@@ -9,6 +9,7 @@ import numpy as np
 from ..checks import as_grad, takes_complex
 from ..dtypes import COMPLEX, HALF, float32
 from ..graph import backward_of, differentiable, for_complex
+from ..kernels.dispatch import widen
 from ..kernels.reference import linalg as kernels
 from ..ops._several import given_grads
 from ..ops.casting import cast_like
@@ -110,9 +111,9 @@ def eigh_backward(
     x, v = as_square("eigh_backward", "x", x), as_matrix("eigh_backward", "eigenvectors", eigenvectors)
     w = as_grad("eigh_backward", eigenvalues, x.shape[:-1])
     if x.dtype in HALF:  # the rounded values are too coarse to divide by their differences
-        grads = [None if g is None else g.astype(float32) for g in grad_output]
+        grads = [None if g is None else g.astype(float32) for g in _eigh_grads(grad_output, w, v)]
         return cast_like(_eigh_formula(grads, x.astype(float32), w, v), x)
-    return cast_like(_eigh_gradient(_eigh_grads(grad_output, w, v), w, v), x)
+    return cast_like(_eigh_gradient(_eigh_grads(grad_output, w, v), widen(w), widen(v)), x)
 
 
 @differentiable

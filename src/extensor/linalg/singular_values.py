@@ -174,7 +174,8 @@ def svd_backward(
     s = as_grad("svd_backward", S, (*x.shape[:-2], min(x.shape[-2:])))
     if x.dtype in HALF:  # the rounded factors are too coarse to divide by their differences
         wide = x.astype(float32)
-        grads = [None if g is None else g.astype(float32) for g in grad_output]
+        given = given_grads("svd_backward", grad_output, (u.shape, s.shape, vh.shape))
+        grads = [None if g is None else g.astype(float32) for g in given]
         return cast_like(_svd_formula(grads, wide, u, s, vh, full_matrices), x)
     return cast_like(_svd_gradient(*_reduced("svd_backward", grad_output, x, u, s, vh)), x)
 

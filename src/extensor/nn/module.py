@@ -83,9 +83,15 @@ class Module:
         if isinstance(before, Parameter) and not isinstance(value, Parameter):
             self._set_value(name, before, value)
             return
-        if type(value) is not ExTensor or type(before) is not ExTensor:
-            bump_structure()
         recorder = current_recorder()
+        if type(value) is ExTensor and type(before) is ExTensor:
+            if recorder is None:  # a buffer that moves on, many times in each step
+                if name in self._buffer_names:
+                    note_replaced(self, name)
+                object.__setattr__(self, name, value)
+                return
+        else:
+            bump_structure()
         if recorder is not None:
             recorder.note_attribute(self, name, value)
         if name in self._buffer_names:

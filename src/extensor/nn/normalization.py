@@ -79,7 +79,7 @@ class _BatchNorm(Module):
             on_batch = self.training or self.running_mean is None
             statistics = (self.running_mean, self.running_var, on_batch)
             return batch_norm(x, self.weight, self.bias, *statistics, eps=self.eps).output
-        self.num_batches_tracked = count = count.add(1)
+        self.num_batches_tracked = count = count + 1
         momentum = (
             1 / int(count) if self.momentum is None else self.momentum
         )  # None: the mean over all batches

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import describe
 from ..graph import levels
-from ..kernels import pcg64_at_least
+from ..kernels.reference.dropout import pcg64_at_least
 from ..tensor import Shape
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -1,6 +1,7 @@
 """The families of operations that load when one of their names is first used, and their names.
 
-The common operations load with the package; these would add a fifth to the time of ``import extensor``.
+The operators and methods of a tensor load with the package; the layers, losses and rarer functions would double the time of
+``import extensor``.
 """
 
 from __future__ import annotations
@@ -8,6 +9,87 @@ from __future__ import annotations
 __all__ = ["FAMILY_OF"]
 
 _NAMES = {
+    "exponential": """
+        exp exp_backward expm1 expm1_backward log log10 log10_backward log1p log1p_backward log2
+        log2_backward log_backward rsqrt rsqrt_backward sqrt sqrt_backward
+    """,
+    "joining": """
+        concatenate concatenate_backward pad pad_backward repeat repeat_backward split split_backward stack
+        stack_backward tile tile_backward
+    """,
+    "activation": """
+        PreluGradients elu elu_backward gelu gelu_backward hard_sigmoid hard_sigmoid_backward hard_swish
+        hard_swish_backward hard_tanh hard_tanh_backward leaky_relu leaky_relu_backward mish mish_backward
+        prelu prelu_backward relu relu6 relu6_backward relu_backward selu selu_backward sigmoid
+        sigmoid_backward silu silu_backward softplus softplus_backward
+    """,
+    "softmax": """
+        log_softmax log_softmax_backward softmax softmax_backward
+    """,
+    "trigonometric": """
+        acos acos_backward asin asin_backward atan atan_backward cos cos_backward cosh cosh_backward erf
+        erf_backward sin sin_backward sinh sinh_backward tan tan_backward tanh tanh_backward
+    """,
+    "attention": """
+        AttentionGradients scaled_dot_product_attention scaled_dot_product_attention_backward self_attention
+        self_attention_backward
+    """,
+    "conv": """
+        ConvGradients conv1d conv1d_backward conv2d conv2d_backward conv_transpose2d
+        conv_transpose2d_backward
+    """,
+    "diagonals": """
+        diag diag_backward diag_embed diag_embed_backward diagonal diagonal_backward trace trace_backward
+        tril tril_backward triu triu_backward
+    """,
+    "dropout": """
+        DropoutResult dropout dropout_backward
+    """,
+    "einsum": """
+        einsum einsum_backward
+    """,
+    "embedding": """
+        embedding embedding_backward
+    """,
+    "linear": """
+        LinearGradients linear linear_backward
+    """,
+    "loss_classification": """
+        binary_cross_entropy binary_cross_entropy_backward binary_cross_entropy_with_logits
+        binary_cross_entropy_with_logits_backward cross_entropy cross_entropy_backward focal focal_backward
+        hinge hinge_backward
+    """,
+    "loss_metric": """
+        CosineEmbeddingGradients KLDivergenceGradients TripletMarginGradients cosine_embedding
+        cosine_embedding_backward kl_divergence kl_divergence_backward triplet_margin
+        triplet_margin_backward
+    """,
+    "loss_regression": """
+        huber huber_backward mean_absolute_error mean_absolute_error_backward mean_squared_error
+        mean_squared_error_backward smooth_l1 smooth_l1_backward
+    """,
+    "normalization": """
+        BatchNormResult NormGradients RMSNormGradients batch_norm batch_norm_backward group_norm
+        group_norm_backward instance_norm instance_norm_backward layer_norm layer_norm_backward rms_norm
+        rms_norm_backward
+    """,
+    "pooling": """
+        adaptive_avg_pool2d adaptive_avg_pool2d_backward avg_pool2d avg_pool2d_backward global_avg_pool2d
+        global_avg_pool2d_backward max_pool2d max_pool2d_backward
+    """,
+    "recurrent_gru": """
+        gru_cell gru_cell_backward gru_sequence gru_sequence_backward
+    """,
+    "recurrent_lstm": """
+        LSTMCellResult LSTMGradients LSTMSequenceResult lstm_cell lstm_cell_backward lstm_sequence
+        lstm_sequence_backward
+    """,
+    "recurrent_rnn": """
+        RecurrentGradients rnn_cell rnn_cell_backward rnn_sequence rnn_sequence_backward
+    """,
+    "sorting": """
+        TopKResult all any argmax argmin argsort count_nonzero sort sort_backward top_k top_k_backward
+    """,
     "special": """
         acosh acosh_backward asinh asinh_backward atan2 atan2_backward atanh atanh_backward copysign
         copysign_backward digamma digamma_backward erfc erfc_backward erfinv erfinv_backward heaviside

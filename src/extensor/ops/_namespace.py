@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.namespace import provide_for_tensors
 from ..kernels.reference import loss_metric
 from ..tensor import ExTensor, Shape
 from . import arithmetic, comparison, elementwise, exponential, trigonometric
@@ -81,46 +80,44 @@ def _direction(d: ExTensor, p: float) -> ExTensor:
     return d * where(zero, 0.0, size ** (p - 2)) / length ** (p - 1)
 
 
-provide_for_tensors(
-    SimpleNamespace(
-        abs=elementwise.abs,
-        broadcast_to=broadcast_to,
-        clip=elementwise.clip,
-        conj=conj,
-        cos=trigonometric.cos,
-        cosh=trigonometric.cosh,
-        exp=exponential.exp,
-        expand_dims=expand_dims,
-        flip=flip,
-        floor_divide=arithmetic.floor_divide,
-        isnan=comparison.isnan,
-        log=exponential.log,
-        maximum=arithmetic.maximum,
-        power=arithmetic.power,
-        sign=elementwise.sign,
-        sin=trigonometric.sin,
-        sinh=trigonometric.sinh,
-        swapaxes=swapaxes,
-        sqrt=exponential.sqrt,
-        square=elementwise.square,
-        tan=trigonometric.tan,
-        where=where,
-        # primitives
-        below=lambda x: where(x > 0, 0.0, x),  # at 0 the minimum would share its gradient
-        centered=lambda x, axes: x - mean(x, axes, keepdims=True),
-        direction=_direction,
-        gaussian=lambda t, half: exponential.exp(elementwise.square(t) * -half),
-        logistic=sigmoid,
-        normal_cdf=_normal_cdf,
-        passed=_passed,
-        placed=_placed,
-        probabilities=softmax,
-        running_sum=cumsum,
-        row_sum=_row_sum,
-        softplus=lambda x: softplus(x, threshold=math.inf),
-        summed_to=sum_to_shape,
-        triplet_margins=_triplet_margins,
-        tanh_softplus=_tanh_softplus,
-        total=lambda x: x.sum(),
-    )
+NAMESPACE = SimpleNamespace(
+    abs=elementwise.abs,
+    broadcast_to=broadcast_to,
+    clip=elementwise.clip,
+    conj=conj,
+    cos=trigonometric.cos,
+    cosh=trigonometric.cosh,
+    exp=exponential.exp,
+    expand_dims=expand_dims,
+    flip=flip,
+    floor_divide=arithmetic.floor_divide,
+    isnan=comparison.isnan,
+    log=exponential.log,
+    maximum=arithmetic.maximum,
+    power=arithmetic.power,
+    sign=elementwise.sign,
+    sin=trigonometric.sin,
+    sinh=trigonometric.sinh,
+    swapaxes=swapaxes,
+    sqrt=exponential.sqrt,
+    square=elementwise.square,
+    tan=trigonometric.tan,
+    where=where,
+    # primitives
+    below=lambda x: where(x > 0, 0.0, x),  # at 0 the minimum would share its gradient
+    centered=lambda x, axes: x - mean(x, axes, keepdims=True),
+    direction=_direction,
+    gaussian=lambda t, half: exponential.exp(elementwise.square(t) * -half),
+    logistic=sigmoid,
+    normal_cdf=_normal_cdf,
+    passed=_passed,
+    placed=_placed,
+    probabilities=softmax,
+    running_sum=cumsum,
+    row_sum=_row_sum,
+    softplus=lambda x: softplus(x, threshold=math.inf),
+    summed_to=sum_to_shape,
+    triplet_margins=_triplet_margins,
+    tanh_softplus=_tanh_softplus,
+    total=lambda x: x.sum(),
 )

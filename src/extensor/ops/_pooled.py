@@ -13,10 +13,17 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from .. import kernels
 from ..checks import as_bool, as_floating, as_grad, differentiable_input, shape_of
 from ..errors import describe
-from ..kernels.reference.regions import positions
+from ..kernels.reference import pooling as kernels
+from ..kernels.reference.regions import (
+    positions,
+    region_max,
+    region_max_backward,
+    region_max_indices,
+    region_mean,
+    region_mean_backward,
+)
 from ..tensor import ExTensor, Shape
 from ._formulas import on_tensors
 from ._spatial import as_pair, check_axes, remembered
@@ -138,8 +145,12 @@ def max_pooled(function: str, x: Any, *options: Any) -> ExTensor:
     how = windows_of(function, x.shape, *options)
     if how.has_largest_of_images:
         return kernels.max_pool2d(x, *how.as_image())
+    if how.of_images and (
+        how.padding > (0,) or how.stride < how.window
+    ):  # that kernel is best where windows share elements
+        return reshape(kernels.max_pool2d(_row(x), *how.as_image()), (*x.shape[:2], *how.size))
     whole, regions = _in_regions(x, how)
-    return kernels.region_max(whole, regions)
+    return region_max(whole, regions)
 
 
 def _in_regions(x: ExTensor, how: Windows) -> tuple[ExTensor, Regions]:
@@ -158,7 +169,7 @@ def _to_maxima(grad: ExTensor, x: ExTensor, how: Windows) -> ExTensor:
     if how.has_largest_of_images:
         return kernels.max_pool2d_backward(grad, x, *how.as_image())
     whole, regions = _in_regions(x, how)
-    return _without_padding(kernels.region_max_backward(grad, whole, regions), x, how)
+    return _without_padding(region_max_backward(grad, whole, regions), x, how)
 
 
 def _without_padding(whole: ExTensor, x: ExTensor, how: Windows) -> ExTensor:
@@ -184,7 +195,7 @@ def max_formula(function: str, count: int) -> Formula:
 
 def _at_maxima(g: ExTensor, x: ExTensor, regions: Regions) -> ExTensor:
     """``g`` where the largest elements are, as a differentiable function of it."""
-    places = kernels.region_max_indices(x, regions)
+    places = region_max_indices(x, regions)
     flat = (*x.shape[:2], math.prod(x.shape[2:]))
     row = (*x.shape[:2], math.prod(places.shape[2:]))
     return reshape(take_along_axis_backward(reshape(g, row), flat, reshape(places, row), axis=2), x.shape)
@@ -194,7 +205,7 @@ def max_places(function: str, x: ExTensor, *options: Any) -> ExTensor:
     """Where the maxima are: positions in the flat channel."""
     how = windows_of(function, x.shape, *options)
     whole, regions = _in_regions(x, how)
-    places = kernels.region_max_indices(whole, regions)
+    places = region_max_indices(whole, regions)
     if whole.shape == x.shape:
         return places
     flat, step = ExTensor(np.zeros(places.shape, np.int64)), 1
@@ -237,7 +248,7 @@ def avg_pooled(
     include = as_bool(function, "count_include_pad", include)
     if how.of_images:
         return reshape(kernels.avg_pool2d(_row(x), *how.as_image(), include), (*x.shape[:2], *how.size))
-    return kernels.region_mean(x, _inner_regions(how, x.shape), _shares(how, x.shape, include))
+    return region_mean(x, _inner_regions(how, x.shape), _shares(how, x.shape, include))
 
 
 def avg_pooled_backward(
@@ -252,7 +263,7 @@ def avg_pooled_backward(
         found = kernels.avg_pool2d_backward(_row(grad), _row(shape), *how.as_image(), include)
         return cast_like(reshape(found, shape), x)
     regions, sizes = _inner_regions(how, shape), _shares(how, shape, include)
-    return cast_like(kernels.region_mean_backward(grad, shape, regions, sizes), x)
+    return cast_like(region_mean_backward(grad, shape, regions, sizes), x)
 
 
 def avg_formula(function: str, count: int) -> Formula:
@@ -326,7 +337,7 @@ def adaptive_avg(function: str, x: Any, output_size: Any, count: int) -> ExTenso
     if even:
         return reshape(kernels.avg_pool2d(_row(x), *even, True), (*x.shape[:2], *size))
     regions = _cells(x.shape, size)
-    return kernels.region_mean(x, regions, _sizes(regions))
+    return region_mean(x, regions, _sizes(regions))
 
 
 def adaptive_avg_backward(function: str, grad_output: Any, x: Any, output_size: Any, count: int) -> ExTensor:
@@ -338,7 +349,7 @@ def adaptive_avg_backward(function: str, grad_output: Any, x: Any, output_size: 
     if even:
         return cast_like(reshape(kernels.avg_pool2d_backward(_row(grad), _row(shape), *even, True), shape), x)
     regions = _cells(shape, size)
-    return cast_like(kernels.region_mean_backward(grad, shape, regions, _sizes(regions)), x)
+    return cast_like(region_mean_backward(grad, shape, regions, _sizes(regions)), x)
 
 
 def adaptive_avg_formula(function: str) -> Formula:
@@ -356,7 +367,7 @@ def adaptive_avg_formula(function: str) -> Formula:
 def adaptive_max(function: str, x: Any, output_size: Any, count: int) -> ExTensor:
     """The largest element of each cell."""
     x = as_floating(function, "x", x)
-    return kernels.region_max(x, _cells(x.shape, cells_of(function, x.shape, output_size, count)))
+    return region_max(x, _cells(x.shape, cells_of(function, x.shape, output_size, count)))
 
 
 def adaptive_max_backward(function: str, grad_output: Any, x: Any, output_size: Any, count: int) -> ExTensor:
@@ -364,16 +375,16 @@ def adaptive_max_backward(function: str, grad_output: Any, x: Any, output_size: 
     x = differentiable_input(function, "x", x)
     size = cells_of(function, x.shape, output_size, count)
     grad = as_grad(function, grad_output, (*x.shape[:2], *size))
-    return cast_like(kernels.region_max_backward(grad, x, _cells(x.shape, size)), x)
+    return cast_like(region_max_backward(grad, x, _cells(x.shape, size)), x)
 
 
 def adaptive_max_formula(g: Any, x: Any, output_size: Any) -> Any:
     """The gradient of :func:`adaptive_max` in differentiable functions."""
     regions = _cells(x.shape, g.shape[2:])
-    blank = kernels.region_max_backward(zeros(g.shape, g.dtype), x, regions)
+    blank = region_max_backward(zeros(g.shape, g.dtype), x, regions)
     return _at_maxima(g, x, regions) + blank
 
 
 def adaptive_max_places(function: str, x: ExTensor, output_size: Any, count: int) -> ExTensor:
     """Where the maxima are: positions in the flat channel."""
-    return kernels.region_max_indices(x, _cells(x.shape, cells_of(function, x.shape, output_size, count)))
+    return region_max_indices(x, _cells(x.shape, cells_of(function, x.shape, output_size, count)))

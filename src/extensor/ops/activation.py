@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import kernels
 from ..checks import (
     Scalar,
     as_bool,
@@ -23,6 +22,7 @@ from ..checks import (
 )
 from ..dtypes import INTEGER
 from ..graph import backward_of, differentiable
+from ..kernels.reference import activation as kernels
 from ..tensor import ExTensor, Shape
 from ._pairs import BOTH, Needs
 from ._unary import floating_unary, unary_backward, unary_backward_from_output

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import kernels
 from ..checks import (
     as_bool,
     as_floating,
@@ -20,6 +19,7 @@ from ..checks import (
 )
 from ..dtypes import FLOATING
 from ..graph import backward_of, differentiable
+from ..kernels.reference import attention as kernels
 from ..tensor import ExTensor, Shape
 from ._formulas import on_tensors
 from .broadcasting import sum_to_shape

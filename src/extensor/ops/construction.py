@@ -12,6 +12,7 @@ from ..checks import as_axis, as_grad, as_tensor, differentiable_input, takes_co
 from ..dtypes import promote
 from ..errors import describe
 from ..graph import backward_of, differentiable
+from ..kernels.reference import joining
 from ..tensor import ExTensor, Shape
 from ._several import as_grads
 from .broadcasting import sum_to_shape
@@ -46,7 +47,7 @@ def _joined(function: str, tensors: list[ExTensor], shapes: list[Shape], axis: i
     _fit(function, tensors, shapes, axis)
     dtype = promote(*(t.dtype for t in tensors))
     flat = [kernels.reshape(t, shape) for t, shape in zip(tensors, shapes)]
-    return kernels.concatenate(
+    return joining.concatenate(
         [t if t.dtype == dtype else kernels.astype(t, dtype) for t in flat], axis, dtype
     )
 

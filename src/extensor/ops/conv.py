@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .. import kernels
 from ..checks import as_floating, as_grad, as_int, check_needs, differentiable_input
 from ..graph import backward_of, differentiable
+from ..kernels import reshape as reshape_kernel
+from ..kernels.reference import conv as kernels
 from ..tensor import ExTensor, Shape
 from ._formulas import on_tensors
 from ._spatial import as_pair, check_axes, padding_of, remembered, transposed_padding_of
@@ -267,7 +268,7 @@ def _image(x: Any) -> Any:
 
 def _as_image(x: ExTensor) -> ExTensor:
     """A sequence as an image of one row."""
-    return kernels.reshape(x, (*x.shape[:2], 1, x.shape[2]))
+    return reshape_kernel(x, (*x.shape[:2], 1, x.shape[2]))
 
 
 def _in_one_row(how: Geometry) -> tuple[Any, ...]:
@@ -306,7 +307,7 @@ def conv1d(
     bias = _checked_bias("conv1d", bias, weight.shape[0])
     x, weight, bias = in_one_dtype(x, weight, bias)
     y = kernels.conv2d(_as_image(x), _as_image(weight), bias, *_in_one_row(how))
-    return kernels.reshape(y, (*y.shape[:2], y.shape[3]))
+    return reshape_kernel(y, (*y.shape[:2], y.shape[3]))
 
 
 @on_tensors(3)
@@ -373,8 +374,8 @@ def conv1d_backward(
         *map(_as_image, in_one_dtype(grad, x, weight)), *_in_one_row(how), needs
     )
     found = (
-        kernels.reshape(grad_x, x.shape) if needs[0] else None,
-        kernels.reshape(grad_weight, weight.shape) if needs[1] else None,
+        reshape_kernel(grad_x, x.shape) if needs[0] else None,
+        reshape_kernel(grad_weight, weight.shape) if needs[1] else None,
         grad_bias,
     )
     return _with_dtypes(found, x, weight, grad)

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import kernels
 from ..checks import as_axis, as_floating, as_grad, as_int, as_tensor, shape_of, takes_complex
 from ..graph import backward_of, differentiable
+from ..kernels import sum as sum_kernel
+from ..kernels.reference import diagonals as kernels
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._formulas import on_tensors
 from .casting import cast_like
@@ -169,7 +170,7 @@ def diagonal_backward(
     shape = shape_of("diagonal_backward", "x", x)
     options = _diagonal_options("diagonal_backward", shape, offset, axis1, axis2)
     grad = as_grad("diagonal_backward", grad_output, _diagonal_shape(shape, *options))
-    return cast_like(kernels.diagonal_backward(grad, shape, *options), x)
+    return cast_like(allocate("diagonal_backward", kernels.diagonal_backward, grad, shape, *options), x)
 
 
 @differentiable
@@ -272,7 +273,7 @@ def trace(x: ExTensor, offset: int = 0) -> ExTensor:
     """
     x = _matrix("trace", x)
     found = kernels.diagonal(x, _clamped("trace", "offset", offset, x.shape), x.ndim - 2, x.ndim - 1)
-    return kernels.sum(found, (found.ndim - 1,), False)
+    return sum_kernel(found, (found.ndim - 1,), False)
 
 
 @backward_of(trace, keeps_shape=("x",))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .. import kernels
 from ..checks import as_floating, as_number, as_tensor
 from ..graph import backward_of, differentiable
+from ..kernels.reference import dropout as kernels
 from ..tensor import ExTensor
 from ._generators import Rng, as_generator, draws_at_least
 from ._several import as_grads

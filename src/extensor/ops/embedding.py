@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import kernels
 from ..checks import as_floating, as_grad, as_int, as_integers, shape_of
 from ..errors import OutOfBoundsError
 from ..graph import backward_of, differentiable
+from ..kernels import astype as astype_kernel
+from ..kernels import first_outside
+from ..kernels.reference import embedding as kernels
 from ..tensor import ExTensor, Indices, Shape, TensorOrShape
 from .casting import cast_like
 from .creation import allocate, zeros
@@ -23,13 +25,13 @@ def _rows(function: str, indices: Any, shape: Shape) -> ExTensor:
     found = as_integers(function, "indices", indices)
     if len(shape) != 2:
         raise ValueError(f"[{function}] weight must have the 2 axes (rows, features), got shape {shape}")
-    place = kernels.first_outside(found, 0, shape[0] - 1, None)
+    place = first_outside(found, 0, shape[0] - 1, None)
     if place is not None:
         raise OutOfBoundsError(
             f"[{function}] indices must lie between 0 and {shape[0] - 1}, the rows of weight {shape}, "
             f"got {found._array[place]} at index {place}"
         )
-    return found if found.dtype == np.int64 else kernels.astype(found, np.dtype(np.int64))
+    return found if found.dtype == np.int64 else astype_kernel(found, np.dtype(np.int64))
 
 
 def _padding(function: str, padding_idx: Any, rows: int) -> int | None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import kernels
 from ..checks import takes_complex
 from ..graph import backward_of, differentiable
+from ..kernels.reference import exponential as kernels
 from ..tensor import ExTensor
 from ._unary import unary, unary_backward, unary_backward_from_output
 from .arithmetic import guard_eps

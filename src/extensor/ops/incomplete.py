@@ -9,6 +9,7 @@ from ..errors import describe
 from ..graph import backward_of, differentiable
 from ..kernels.reference import incomplete as kernels
 from ..tensor import ExTensor, Shape
+from ._formulas import on_tensors
 from ._pairs import BOTH, Needs
 from ._wide import computed_wide
 from .broadcasting import broadcast_shapes, sum_to_shape
@@ -50,6 +51,7 @@ def gammainc(a: ExTensor, x: ExTensor) -> ExTensor:
     return kernels.gammainc(*values)
 
 
+@on_tensors(3)
 def _gamma_formula(g: Any, a: Any, x: Any) -> ExTensor:
     return sum_to_shape(g * exp((a - 1) * log(x) - x - lgamma(a)), x.shape)
 

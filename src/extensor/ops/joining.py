@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import kernels
 from ..checks import (
     as_axis,
     as_floating,
@@ -24,6 +23,11 @@ from ..checks import (
 from ..dtypes import promote
 from ..errors import describe
 from ..graph import backward_of, differentiable
+from ..kernels import copy as copy_kernel
+from ..kernels import reshape as reshape_kernel
+from ..kernels import take as take_kernel
+from ..kernels.reference import joining as kernels
+from ..kernels.reference.resampling import resample, resample_backward
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._formulas import on_tensors
 from ._wide import computed_wide
@@ -68,7 +72,7 @@ def _join_axis(function: str, shapes: list[Shape], axis: Any) -> int:
 def _joined(function: str, name: str, tensors: Any, axis: Any) -> ExTensor:
     found = [as_tensor(function, name, t) for t in _listed(function, name, tensors)]
     if axis is None:
-        found, axis = [kernels.reshape(t, (t.size,)) for t in found], 0
+        found, axis = [reshape_kernel(t, (t.size,)) for t in found], 0
     place = _join_axis(function, [t.shape for t in found], axis)
     return kernels.concatenate(found, place, promote(*(t.dtype for t in found)))
 
@@ -239,7 +243,7 @@ def tile(x: ExTensor, reps: Any) -> ExTensor:
     """
     x = as_tensor("tile", "x", x)
     shape, counts = _repetitions("tile", x.shape, reps)
-    return allocate("tile", lambda: kernels.tile(kernels.reshape(x, shape), counts))
+    return allocate("tile", lambda: kernels.tile(reshape_kernel(x, shape), counts))
 
 
 @backward_of(tile, keeps_shape=("x",))
@@ -259,7 +263,7 @@ def tile_backward(grad_output: ExTensor, x: TensorOrShape, reps: Any) -> ExTenso
     return cast_like(reshape(summed, full), x)
 
 
-MAX_REPEATED = min(2**40, np.iinfo(np.intp).max)  # beyond it NumPy's own count may overflow
+MOST_INDICES = min(2**40, np.iinfo(np.intp).max)  # beyond it NumPy's own count may overflow
 
 
 def _repeat_indices(function: str, shape: Shape, repeats: Any, axis: Any) -> tuple[np.ndarray, int]:
@@ -274,7 +278,7 @@ def _repeat_indices(function: str, shape: Shape, repeats: Any, axis: Any) -> tup
     if counts.size and counts.min() < 0:
         raise ValueError(f"[{function}] repeats must not be negative, got {int(counts.min())}")
     total = float(counts.sum(dtype=np.float64)) * (length if counts.size == 1 else 1)
-    if total > MAX_REPEATED:
+    if total > MOST_INDICES:
         raise ValueError(
             f"[{function}] repeats {describe(repeats)} make {total:.3g} slices, more than fit in memory"
         )
@@ -299,7 +303,7 @@ def repeat(x: ExTensor, repeats: Any, axis: int | None = None) -> ExTensor:
     x = as_tensor("repeat", "x", x)
     indices, place = _repeat_indices("repeat", x.shape, repeats, axis)
     return allocate(
-        "repeat", kernels.take, x if axis is not None else kernels.reshape(x, (x.size,)), indices, place
+        "repeat", take_kernel, x if axis is not None else reshape_kernel(x, (x.size,)), indices, place
     )
 
 
@@ -346,6 +350,8 @@ def _widths(function: str, shape: Shape, pad_width: Any, mode: Any) -> Widths:
         raise ValueError(f"[{function}] pad_width must not be negative, got {describe(pad_width)}")
     if mode != "constant" and any(length == 0 < sum(pair) for length, pair in zip(shape, widths)):
         raise ValueError(f"[{function}] an empty axis can only be padded with mode='constant' (x: {shape})")
+    if mode != "constant" and any(n > MOST_INDICES for pair in widths for n in pair):
+        raise ValueError(f"[{function}] pad_width {describe(pad_width)} is more than fits in memory")
     return widths
 
 
@@ -402,8 +408,8 @@ def pad(x: ExTensor, pad_width: Any, mode: str = "constant", constant_values: An
 
 def _with_margins(x: ExTensor, shown: list[tuple[int, ExTensor]]) -> ExTensor:
     for axis, places in shown:
-        x = kernels.resample(x, places, None, axis)
-    return x if shown else kernels.copy(x)
+        x = resample(x, places, None, axis)
+    return x if shown else copy_kernel(x)
 
 
 @on_tensors(1)
@@ -446,5 +452,5 @@ def pad_backward(
 @computed_wide
 def _without_margins(grad: ExTensor, shape: Shape, shown: list[tuple[int, ExTensor]]) -> ExTensor:
     for axis, places in reversed(shown):
-        grad = kernels.resample_backward(grad, shape[axis], places, None, axis)
+        grad = resample_backward(grad, shape[axis], places, None, axis)
     return grad

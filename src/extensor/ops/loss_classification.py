@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import kernels
 from ..checks import as_axis, as_floating, as_grad, as_int, as_number, as_tensor
 from ..dtypes import INTEGER
 from ..graph import backward_of, differentiable
+from ..kernels import first_outside
+from ..kernels.reference import loss_classification as kernels
 from ..tensor import ExTensor
 from ._reduce_loss import (
     as_positive,
@@ -174,9 +175,7 @@ def _check_labels(function: str, x: ExTensor, t: ExTensor, axis: int, ignore_ind
             f"(logits: {x.shape}, targets: {t.shape}); distributions must have a floating dtype"
         )
     last = x.shape[axis] - 1
-    refuse(
-        function, "targets", t, kernels.first_outside(t, 0, last, ignore_index), f"be labels from 0 to {last}"
-    )
+    refuse(function, "targets", t, first_outside(t, 0, last, ignore_index), f"be labels from 0 to {last}")
 
 
 def _check_distributions(function: str, x: ExTensor, t: ExTensor, axis: int, ignore_index: Any) -> None:

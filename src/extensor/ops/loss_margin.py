@@ -283,8 +283,14 @@ def multi_margin_backward(
     return cast_like(where(labels, -total(others, -1, keepdims=True), others), x)
 
 
-def _label_lists(function: str, predictions: Any, targets: Any) -> tuple[ExTensor, np.ndarray, np.ndarray]:
-    """Scores, the labels of each row up to the first -1, and which classes are labels."""
+class _LabelLists(NamedTuple):
+    labels: np.ndarray  # of each row up to its first -1, then 0; as many places as the longest list needs
+    listed: np.ndarray  # which of these places hold a label
+    chosen: np.ndarray  # which classes are labels
+
+
+def _label_lists(function: str, predictions: Any, targets: Any) -> tuple[ExTensor, _LabelLists]:
+    """Scores and the labels of each row, checked."""
     x = as_floating(function, "predictions", predictions)
     if x.ndim not in (1, 2):
         raise ValueError(f"[{function}] predictions must have the shape (N, C) or (C,), got {x.shape}")
@@ -298,20 +304,20 @@ def _label_lists(function: str, predictions: Any, targets: Any) -> tuple[ExTenso
         kernels.first_outside(t, -1, x.shape[-1] - 1, None),
         f"lie in [-1, {x.shape[-1]})",
     )
-    array = t._array
-    listed = np.cumsum(array < 0, axis=-1) == 0
-    chosen = np.zeros(array.shape, bool)
-    np.put_along_axis(chosen, np.where(listed, array, 0), False, -1)
-    rows = np.nonzero(listed)
-    chosen[(*rows[:-1], array[rows])] = True
-    return x, np.where(listed, array, 0), np.stack([listed, chosen])
+    listed = np.cumsum(t._array < 0, axis=-1) == 0
+    most = int(listed.sum(-1).max(initial=0))
+    listed, array = listed[..., :most], t._array[..., :most]
+    chosen = np.zeros(x.shape, bool)
+    places = np.nonzero(listed)
+    chosen[(*places[:-1], array[places])] = True
+    return x, _LabelLists(np.where(listed, array, 0), listed, chosen)
 
 
-def _label_gaps(x: ExTensor, labels: np.ndarray, masks: np.ndarray) -> tuple[ExTensor, np.ndarray]:
+def _label_gaps(x: ExTensor, lists: _LabelLists) -> tuple[ExTensor, np.ndarray]:
     """1 - x[label] + x[other] for every listed label and every class that is none; and where both are so."""
-    of_labels = take_along_axis(x, ExTensor(labels), -1)
+    of_labels = take_along_axis(x, ExTensor(lists.labels), -1)
     gaps = 1 - expand_dims(of_labels, -1) + expand_dims(x, -2)
-    return gaps, masks[0][..., :, None] & ~masks[1][..., None, :]
+    return gaps, lists.listed[..., :, None] & ~lists.chosen[..., None, :]
 
 
 @differentiable
@@ -330,8 +336,8 @@ def multilabel_margin(predictions: ExTensor, targets: ExTensor, reduction: str =
         >>> round(et.multilabel_margin(x, y).item(), 4)
         0.85
     """
-    x, labels, masks = _label_lists("multilabel_margin", predictions, targets)
-    gaps, counted = _label_gaps(x, labels, masks)
+    x, lists = _label_lists("multilabel_margin", predictions, targets)
+    gaps, counted = _label_gaps(x, lists)
     losses = total(where(ExTensor(counted), relu(gaps), 0.0), (-2, -1)) / max(x.shape[-1], 1)
     return reduced("multilabel_margin", losses, reduction)
 
@@ -351,12 +357,12 @@ def multilabel_margin_backward(
         [[-0.5, 0.5]]
     """
     function = "multilabel_margin_backward"
-    x, labels, masks = _label_lists(function, predictions, targets)
-    gaps, counted = _label_gaps(x, labels, masks)
+    x, lists = _label_lists(function, predictions, targets)
+    gaps, counted = _label_gaps(x, lists)
     grad = single_grads(function, grad_output, x.shape[:-1], reduction) / max(x.shape[-1], 1)
     grad = expand_dims(expand_dims(grad, -1), -1)
     pulls = where(ExTensor(counted), relu_backward(grad + 0 * gaps, gaps), 0.0)
-    is_label = ExTensor((labels[..., :, None] == np.arange(x.shape[-1])) & masks[0][..., None])
+    is_label = ExTensor((lists.labels[..., :, None] == np.arange(x.shape[-1])) & lists.listed[..., None])
     down = total(where(is_label, total(pulls, -1, keepdims=True), 0.0), -2)
     return cast_like(total(pulls, -2) - down, x)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .. import kernels
 from ..checks import as_axis, as_bool, as_grad, check_needs
 from ..graph import backward_of, differentiable
+from ..kernels import first_outside
+from ..kernels.reference import loss_metric as kernels
 from ..tensor import ExTensor
 from ._reduce_loss import (
     as_finite,
@@ -36,8 +37,8 @@ class KLDivergenceGradients(NamedTuple):
 def _distributions(function: str, p: Any, q: Any, axis: Any) -> tuple[ExTensor, ExTensor, int]:
     p, q = matched(function, p=p, q=q)
     axis = as_axis(function, axis, p.ndim)
-    refuse(function, "p", p, kernels.first_outside(p, 0, None, None), "not be negative")
-    refuse(function, "q", q, kernels.first_outside(q, 0, None, None), "not be negative")
+    refuse(function, "p", p, first_outside(p, 0, None, None), "not be negative")
+    refuse(function, "q", q, first_outside(q, 0, None, None), "not be negative")
     return p, q, axis
 
 

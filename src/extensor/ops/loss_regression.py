@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import kernels
 from ..checks import as_grad
 from ..graph import backward_of, differentiable
 from ..kernels import Kernel
+from ..kernels.reference import loss_regression as kernels
 from ..tensor import ExTensor
 from ._reduce_loss import as_positive, as_reduction, loss_shape, matched
 from .casting import cast_like

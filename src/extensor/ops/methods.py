@@ -18,26 +18,19 @@ from ..devices import device_of, find_device, put
 from ..errors import GraphError, describe
 from ..tensor import ExTensor
 from . import (
-    activation,
     arithmetic,
     broadcasting,
     casting,
     comparison,
     complex_numbers,
     creation,
-    diagonals,
     elementwise,
-    exponential,
     indexing,
-    joining,
     matrix,
     reduction,
     shape,
-    sorting,
-    trigonometric,
 )
 from ._later import FAMILY_OF
-from .softmax import log_softmax, softmax
 
 # Types that x op y computes with; any other is left to y's own operator.
 _OPERANDS = (ExTensor, np.ndarray, np.generic, bool, int, float, complex, list, tuple)
@@ -72,25 +65,26 @@ _MIRRORED: dict[ModuleType, str] = {
     comparison: "equal not_equal less less_equal greater greater_equal logical_and logical_or logical_not logical_xor "
     "isnan isinf isfinite",
     elementwise: "abs sign ceil floor round trunc square reciprocal clip",
-    exponential: "exp expm1 log log1p log2 log10 sqrt rsqrt",
-    trigonometric: "sin cos tan asin acos atan sinh cosh tanh erf",
     casting: "astype",
     complex_numbers: "angle conj",
-    diagonals: "diag diag_embed diagonal trace tril triu",
     creation: "copy",
     broadcasting: "broadcast_to sum_to_shape",
     matrix: "matmul dot outer inner tensordot",
     reduction: "sum mean max min max_reduce min_reduce var variance std prod logsumexp cumsum",
-    sorting: "sort top_k argsort argmax argmin any all count_nonzero",
     shape: "squeeze unsqueeze expand_dims flatten ravel moveaxis swapaxes flip roll",
-    joining: "split tile repeat pad",
     indexing: "take take_along_axis",
-    activation: "relu leaky_relu prelu sigmoid gelu silu mish elu selu softplus relu6 hard_sigmoid hard_swish hard_tanh",
 }
 
 
 # The same for functions that load when they are first used.
 _MIRRORED_LATER = (
+    "split tile repeat pad "
+    "exp expm1 log log1p log2 log10 sqrt rsqrt "
+    "softmax log_softmax "
+    "sin cos tan asin acos atan sinh cosh tanh erf "
+    "relu leaky_relu prelu sigmoid gelu silu mish elu selu softplus relu6 hard_sigmoid hard_swish hard_tanh "
+    "sort top_k argsort argmax argmin any all count_nonzero "
+    "diag diag_embed diagonal trace tril triu "
     "acosh asinh atan2 atanh copysign digamma erfc erfinv heaviside hypot i0 i1 lgamma logaddexp nextafter polygamma sinc cummax "
     "cummin cumprod diff logcumsumexp bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor "
     "allclose bincount histogram isclose isin nonzero searchsorted unique_all unique_counts unique_inverse unique_values median "
@@ -266,8 +260,6 @@ def _attach() -> None:
         "device": property(
             lambda self: device_of(self._data), doc='Where the elements are: "cpu", or such as "jax:cpu:0".'
         ),
-        "softmax": softmax,
-        "log_softmax": log_softmax,
         "reshape": _spread("reshape", shape.reshape),
         "permute": _spread("permute", shape.permute),
         "transpose": _named("transpose", _transpose, matrix.transpose),

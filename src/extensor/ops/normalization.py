@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from .. import kernels
 from ..checks import (
     as_bool,
     as_floating,
@@ -19,6 +18,8 @@ from ..checks import (
 )
 from ..dtypes import promote
 from ..graph import backward_of, differentiable
+from ..kernels import astype as astype_kernel
+from ..kernels.reference import normalization as kernels
 from ..tensor import ExTensor, Shape
 from ._several import as_grads
 from .casting import cast_like
@@ -518,7 +519,7 @@ def batch_norm(
     output, new_mean, new_var = kernels.batch_norm(x, weight, bias, mean, var, trains, step, guard)
     dtype = promote(*(t.dtype for t in (x, weight, bias) if t is not None))
     if output.dtype != dtype:  # wider statistics do not widen the output
-        output = kernels.astype(output, dtype)
+        output = astype_kernel(output, dtype)
     return BatchNormResult(output, cast_like(new_mean, mean), cast_like(new_var, var))
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import kernels
 from ..checks import as_bool, as_grad, check_needs, differentiable_input
 from ..graph import backward_of, differentiable
+from ..kernels.reference import recurrent_gru as kernels
 from ..tensor import ExTensor
 from ._recurrent import (
     ALL6,

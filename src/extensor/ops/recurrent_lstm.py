@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import kernels
 from ..checks import as_bool, check_needs, differentiable_input
 from ..graph import backward_of, differentiable
+from ..kernels.reference import recurrent_lstm as kernels
 from ..tensor import ExTensor
 from ._recurrent import (
     Inputs,

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import kernels
 from ..checks import as_bool, as_grad, check_needs, differentiable_input
 from ..errors import describe
 from ..graph import backward_of, differentiable
+from ..kernels.reference import recurrent_rnn as kernels
 from ..tensor import ExTensor
 from ._recurrent import (
     ALL6,

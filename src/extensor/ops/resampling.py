@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import kernels
 from ..checks import (
     as_bool,
     as_floating,
@@ -27,6 +26,7 @@ from ..checks import (
 )
 from ..errors import describe
 from ..graph import backward_of, differentiable
+from ..kernels.reference import resampling as kernels
 from ..tensor import ExTensor, Shape, TensorOrShape
 from ._formulas import on_tensors
 from ._pairs import BOTH, Needs
@@ -112,9 +112,9 @@ def _sizes(
                 f"[{function}] scale_factor must be a positive factor of lengths that fit, got {describe(scale_factor)}"
             )
         lengths = tuple(math.floor(n * s) for n, s in zip(shape[2:], scales))  # type: ignore[operator]
-    if len(lengths) != count or len(scales) != count or min(lengths) < 1:
+    if len(lengths) != count or len(scales) != count or not all(1 <= length < 2**31 for length in lengths):
         raise ValueError(
-            f"[{function}] the new size must be {count} positive lengths, got {lengths} (x: {shape})"
+            f"[{function}] the new size must be {count} positive lengths below 2**31, got {lengths} (x: {shape})"
         )
     if 0 in shape[2:]:
         raise ValueError(f"[{function}] x has no elements to take values from (x: {shape})")

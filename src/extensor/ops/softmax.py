@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import kernels
 from ..checks import as_axis, as_floating, differentiable_input
 from ..graph import backward_of, differentiable
+from ..kernels.reference import softmax as kernels
 from ..tensor import ExTensor
 from ._unary import unary_backward_from_output
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .. import kernels
 from ..checks import (
     as_axes,
     as_axis,
@@ -20,6 +19,9 @@ from ..checks import (
 )
 from ..graph import backward_of, differentiable, undifferentiated
 from ..kernels import Kernel
+from ..kernels import flip as flip_kernel
+from ..kernels import subtract as subtract_kernel
+from ..kernels.reference import sorting as kernels
 from ..tensor import ExTensor
 from ._several import as_grads
 from .casting import cast_like
@@ -57,7 +59,7 @@ def sort(x: ExTensor, axis: int | None = -1, descending: bool = False, stable: b
     if not as_bool("sort", "descending", descending):
         return kernels.sort(x, along)
     place = 0 if along is None else along
-    return kernels.flip(kernels.sort(x, along), (place,)) if x.ndim else kernels.sort(x, along)
+    return flip_kernel(kernels.sort(x, along), (place,)) if x.ndim else kernels.sort(x, along)
 
 
 @backward_of(sort)
@@ -180,8 +182,8 @@ def argsort(x: ExTensor, axis: int | None = -1, descending: bool = False, stable
         return kernels.argsort(x, along)
     every = tuple(range(x.ndim)) if along is None else (along,)
     length = x.size if along is None else x.shape[along]
-    order = kernels.argsort(kernels.flip(x, every), along)
-    return kernels.flip(kernels.subtract(length - 1, order), (0,) if along is None else every)
+    order = kernels.argsort(flip_kernel(x, every), along)
+    return flip_kernel(subtract_kernel(length - 1, order), (0,) if along is None else every)
 
 
 def _search(function: str, kernel: Kernel, x: Any, axis: int | None, keepdims: bool) -> ExTensor:

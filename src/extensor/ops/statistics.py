@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import kernels
 from ..checks import as_axes, as_bool, as_floating, as_grad, as_tensor, check_needs, reduced_shape
 from ..graph import backward_of, differentiable
+from ..kernels.reference import sorting as kernels
 from ..tensor import ExTensor, Shape
 from ._wide import computed_wide
 from .casting import cast_like

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .. import kernels
 from ..checks import takes_complex
 from ..graph import backward_of, differentiable
+from ..kernels.reference import trigonometric as kernels
 from ..tensor import ExTensor
 from ._unary import unary, unary_backward, unary_backward_from_output
 

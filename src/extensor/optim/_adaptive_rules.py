@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .. import kernels
+from ..kernels.reference import optim_adaptive as kernels
 from ..tensor import ExTensor
 from ._rules import State, Updated, column, filled, next_steps, rows, started
 

@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .. import kernels
 from ..checks import as_bool, as_int, as_number
 from ..dtypes import HALF, float32
 from ..errors import describe
+from ..kernels.reference import optim as kernels
 from ..tensor import ExTensor
 
 State: TypeAlias = dict[str, Any]

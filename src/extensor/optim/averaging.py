@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from .. import kernels
 from ..dtypes import HALF, float32
 from ..errors import describe
 from ..graph import repeated_change
+from ..kernels.reference import optim as kernels
 from ..nn.module import Module
 from ..tensor import ExTensor, tensor
 from ._rules import fraction

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import kernels
 from ..checks import as_bool, as_floating, as_number
 from ..dtypes import HALF, float32, promote
 from ..errors import describe
 from ..graph import repeated
+from ..kernels.reference import optim as kernels
 from ..tensor import ExTensor, asarray
 
 __all__ = ["clip_grad_norm", "clip_grad_value", "gradients_of"]

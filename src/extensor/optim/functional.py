@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import kernels
+from ..kernels.reference import optim as kernels
 from ..tensor import ExTensor
 from . import _rules
 from ._rules import State

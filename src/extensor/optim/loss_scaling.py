@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .. import kernels
 from ..checks import as_bool, as_floating, as_int, as_number
 from ..dtypes import HALF, float32
 from ..errors import describe
+from ..kernels.reference import optim as kernels
 from ..tensor import ExTensor
 from .clipping import gradients_of
 from .optimizer import Optimizer
@@ -130,7 +130,8 @@ class LossScaler:
         if self.growth_interval < 1:
             raise ValueError(f"[LossScaler] growth_interval must be at least 1, got {self.growth_interval}")
         self.skipped = self.clean_steps = 0
-        self._finite: dict[int, bool] = {}  # by the identity of the optimiser, since the last update
+        # Since the last update. An optimiser is held, lest a new one with its identity be taken for it.
+        self._finite: dict[Optimizer, bool] = {}
 
     def get_scale(self) -> float:
         """The factor as it is now."""
@@ -146,9 +147,9 @@ class LossScaler:
         """Take the factor out of the gradients of an optimiser's parameters; returns whether the step can be made."""
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"[LossScaler] optimizer must be an Optimizer, got {describe(optimizer)}")
-        if self._finite.get(id(optimizer)) is False:
+        if self._finite.get(optimizer) is False:
             return False
-        if id(optimizer) in self._finite:
+        if optimizer in self._finite:
             raise RuntimeError(
                 "[LossScaler] the gradients of this optimiser are unscaled already; call update() after its step"
             )
@@ -156,16 +157,16 @@ class LossScaler:
         grads, finite = unscale_gradients([p._grad for p in moving], self._scale)
         for parameter, grad in zip(moving, grads):
             parameter._grad = grad  # of a half-precision parameter in float32, as gradients that add up are
-        self._finite[id(optimizer)] = finite
+        self._finite[optimizer] = finite
         return finite
 
     def skip(self, optimizer: Optimizer) -> None:
         """Have the step of an optimiser skipped as one that overflowed: its loss was infinite or nan."""
-        self._finite[id(optimizer)] = False
+        self._finite[optimizer] = False
 
     def step(self, optimizer: Optimizer) -> bool:
         """A step of the optimiser with unscaled gradients, if they are finite; returns whether it was made."""
-        finite = self._finite.get(id(optimizer))
+        finite = self._finite.get(optimizer)
         if finite is None:
             finite = self.unscale(optimizer)
         if finite:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .. import kernels
 from ..checks import as_int
 from ..dtypes import bfloat16, float32
 from ..errors import describe
+from ..kernels.reference import optim as kernels
 from ..nn.parameter import Parameter
 from ..tensor import ExTensor
 

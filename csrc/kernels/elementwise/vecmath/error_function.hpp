@@ -10,12 +10,21 @@ namespace extensor::EXTENSOR_ISA {
 struct Piece {
   Floats value, d, slope;
 };
+template <int count, class Lookup> EXTENSOR_INLINE Piece piece_of(Floats a, const float (&c)[count][16], const Lookup& of) {
+  const Floats d = a - of(c[0]);
+  Floats slope = of(c[count - 1]);
+  for (int i = count - 2; i >= 2; --i) slope = fma(slope, d, of(c[i]));
+  return {of(c[1]), d, slope};
+}
 template <int count> EXTENSOR_INLINE Piece find_piece(Floats a, double scale, const float (&c)[count][16]) {
-  const Integers<float> index = bits(fma(a, scale, rounding_shift<float>));
-  const Floats d = a - lookup(c[0], index);
-  Floats slope = lookup(c[count - 1], index);
-  for (int i = count - 2; i >= 2; --i) slope = fma(slope, d, lookup(c[i], index));
-  return {lookup(c[1], index), d, slope};
+  const Floats place = fma(a, scale, rounding_shift<float>);
+  const Integers<float> index = bits(place);
+#if defined(EXTENSOR_LOOKUP_OF_8)
+  // All numbers in the lower half of the pieces, as most are: a table of one vector.
+  if (!any(place >= rounding_shift<float> + 8.0))
+    return piece_of(a, c, [&](const float (&table)[16]) EXTENSOR_INLINE_LAMBDA { return lookup_of_8(table, index); });
+#endif
+  return piece_of(a, c, [&](const float (&table)[16]) EXTENSOR_INLINE_LAMBDA { return lookup(table, index); });
 }
 
 EXTENSOR_INLINE Floats erf(Floats x) {

@@ -33,7 +33,9 @@ def narrowed(result, x):
     """A result of wide numbers in the dtype of ``x``; integers have wide statistics."""
     if isinstance(result, ExTensor):
         return result
-    return xp.asarray(result).astype(x.dtype if x.dtype.kind in "fc" else wide_dtype(x))
+    dtype = x.dtype if x.dtype.kind in "fc" else wide_dtype(x)
+    found = xp.asarray(result)
+    return (found if dtype.kind == "c" or found.dtype.kind != "c" else found.real).astype(dtype)
 
 
 def count(shape, axes):
