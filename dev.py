@@ -14,7 +14,7 @@
     python3 dev.py analyse     GCC, Clang (-Wall -Wextra -Wconversion) and clang-tidy on the native core; `analyse csrc/bindings`
                                reads some of it
     python3 dev.py docs        the documentation site, in site/; `docs serve` shows it while you write
-    python3 dev.py wheel       a source distribution and a wheel, in dist/
+    python3 dev.py wheel       a source distribution and a manylinux wheel for every instruction set, in dist/
 
 Each command keeps its environment in .venv* and its objects in build/, so a second run is quick. A build is for this
 processor alone; EXTENSOR_ISAS=all builds for every one, as `wheel` does.
@@ -38,7 +38,6 @@ if sys.version_info < (3, 11):
 import tomllib
 
 ROOT = Path(__file__).resolve().parent
-TOOLS = ["cmake>=3.18", "ninja"]  # with build isolation off, nobody else fetches them
 
 
 def attempt(title: str, command: list[str | Path], env: dict[str, str] | None = None) -> bool:
@@ -84,24 +83,39 @@ class Environment:
     """A virtual environment in the checkout, with the requirements of this project."""
 
     def __init__(self, name: str, *extras: str) -> None:
-        self.path = ROOT / name
-        self.python = self.path / "bin" / "python"
+        self.folder = ROOT / name
+        self.python = self.folder / "bin" / "python"
         if not self.python.exists():
-            run(f"making {name}", [sys.executable, "-m", "venv", self.path])
+            run(f"making {name}", [sys.executable, "-m", "venv", self.folder])
         self._require(*extras)
 
     def _require(self, *extras: str) -> None:
         """Install what pyproject.toml asks for, unless that was done before."""
         settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
         project = settings["project"]
-        wanted = [*TOOLS, *settings["build-system"]["requires"], *project["dependencies"]]
+        wanted = [*settings["build-system"]["requires"], *project["dependencies"]]
         for extra in extras:
             wanted += [r for r in project["optional-dependencies"][extra] if not r.startswith("extensor[")]
-        stamp = self.path / "requirements.json"
+        stamp = self.folder / "requirements.json"
         have = set(json.loads(stamp.read_text())) if stamp.exists() else set()
         if not set(wanted) <= have:
             run("fetching requirements", self.pip("--quiet", *wanted))
+            if builders := self._builders():
+                run("fetching what builds", self.pip("--quiet", *builders))
             stamp.write_text(json.dumps(sorted({*have, *wanted}), indent=1))
+
+    def _builders(self) -> list[str]:
+        """CMake and Ninja where the system has none, as pip would fetch them: another Ninja than that of `pip install .`
+        would compile again what is compiled."""
+        ask = "import scikit_build_core.build as backend; print(*backend.get_requires_for_build_wheel())"
+        answer = subprocess.run(
+            [self.python, "-c", ask], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+        return answer.stdout.split()
+
+    def path(self) -> dict[str, str]:
+        """Where programs are looked for: here first."""
+        return {"PATH": f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
 
     def pip(self, *options: str) -> list[str | Path]:
         return [self.python, "-m", "pip", "install", "--disable-pip-version-check", *options]
@@ -136,7 +150,7 @@ def demo(rest: list[str]) -> int:
     folder = ROOT / "runs" / "digits"
     again = ["--resume"] if folder.exists() else []  # a second demo goes on where the first ended
     train = ["train", "lenet", "--epochs", "30", "--verify", "--out", folder, *again, *rest]
-    return show([environment.path / "bin" / "extensor", *train])
+    return show([environment.folder / "bin" / "extensor", *train])
 
 
 def test(rest: list[str]) -> int:
@@ -212,12 +226,10 @@ def sanitize(rest: list[str]) -> int:
 
 def accuracy(rest: list[str]) -> int:
     environment = Environment(".venv")
-    tools = environment.path / "bin"
     build = ROOT / "build" / "every_float32"
     source = ROOT / "benchmarks" / "every_float32"
-    configure: list[str | Path] = [tools / "cmake", "-S", source, "-B", build, "-G", "Ninja"]
-    run("configuring", [*configure, f"-DCMAKE_MAKE_PROGRAM={tools / 'ninja'}"])
-    run("building the kernels of each instruction set", [tools / "cmake", "--build", build])
+    run("configuring", ["cmake", "-S", source, "-B", build, "-G", "Ninja"], environment.path())
+    run("building the kernels of each instruction set", ["cmake", "--build", build], environment.path())
     out = ["--out", str(ROOT / "benchmarks" / "results" / "every_float32.md")] if not rest else []
     return show([environment.python, source / "table.py", build / "every_float32", *out, *rest])
 
@@ -229,8 +241,7 @@ def campaign(rest: list[str]) -> int:
 
 def analyse(rest: list[str]) -> int:
     environment = Environment(".venv")
-    path = {"PATH": f"{environment.path / 'bin'}{os.pathsep}{os.environ['PATH']}"}  # of CMake and Ninja
-    return show([environment.python, ROOT / "csrc" / "tools" / "analyse.py", *rest], path)
+    return show([environment.python, ROOT / "csrc" / "tools" / "analyse.py", *rest], environment.path())
 
 
 def docs(rest: list[str]) -> int:
@@ -245,19 +256,30 @@ def docs(rest: list[str]) -> int:
 
 def aarch64(rest: list[str]) -> int:
     environment = developer()
-    path = {"PATH": f"{environment.path / 'bin'}{os.pathsep}{os.environ['PATH']}"}  # of CMake and Ninja
-    return show([environment.python, ROOT / "csrc" / "tools" / "aarch64.py", *rest], path)
+    return show([environment.python, ROOT / "csrc" / "tools" / "aarch64.py", *rest], environment.path())
 
 
 def wheel(rest: list[str]) -> int:
+    """The wheel goes through auditwheel, whose tag in its name says how old a system may be; pip goes by that tag."""
     environment = Environment(".venv", "dev")
+    made, dist = ROOT / "build" / "wheel", ROOT / "dist"
+    for folder in (made, dist):
+        folder.mkdir(parents=True, exist_ok=True)
+    for old in made.iterdir():
+        old.unlink()
     run(
         "building sdist and wheel",
-        [environment.python, "-m", "build", "--no-isolation", "--outdir", "dist", *rest],
+        [environment.python, "-m", "build", "--no-isolation", "--outdir", made, *rest],
         {"EXTENSOR_ISAS": os.environ.get("EXTENSOR_ISAS", "all")},
     )
-    for path in sorted((ROOT / "dist").iterdir()):
-        print(f"  dist/{path.name}  {path.stat().st_size / 1e6:.2f} MB")
+    auditwheel: list[str | Path] = [environment.python, "-m", "auditwheel", "repair", "--wheel-dir", dist]
+    for file in sorted(made.iterdir()):
+        if file.suffix == ".whl" and not file.stem.endswith("-any"):
+            run("finding the systems it runs on", [*auditwheel, file], environment.path())  # of patchelf
+        else:
+            file.replace(dist / file.name)
+    for file in sorted(dist.iterdir()):
+        print(f"  dist/{file.name}  {file.stat().st_size / 1e6:.2f} MB")
     return 0
 
 

@@ -28,12 +28,12 @@ GCC_ONLY = ("-fschedule-insns", "-fsched-pressure")
 def configured() -> list[dict[str, str]]:
     """The commands of a build, and what they need to have been generated."""
     configure = [
-        "cmake", "-S", str(ROOT), "-B", str(BUILD), "-G", "Ninja", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
+        "cmake", "-S", str(ROOT), "-B", str(BUILD), "-G", "Ninja", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON",
         f"-DEXTENSOR_ISAS={os.environ.get('EXTENSOR_ISAS', 'native')}", f"-DPython_EXECUTABLE={sys.executable}",
     ]  # fmt: skip
     subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
-    digest = ["cmake", f"-DLIST={BUILD / 'kernel_files.txt'}", f"-DROOT={ROOT}"]
-    output = f"-DOUTPUT={BUILD / 'generated' / 'source_digest.hpp'}"
+    digest = ["cmake", f"-DLIST={BUILD / 'csrc' / 'kernel_files.txt'}", f"-DROOT={ROOT}"]
+    output = f"-DOUTPUT={BUILD / 'csrc' / 'generated' / 'source_digest.hpp'}"
     subprocess.run([*digest, output, "-P", str(ROOT / "csrc" / "tools" / "source_digest.cmake")], check=True)
     commands: list[dict[str, str]] = json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8"))
     return commands
