@@ -59,6 +59,14 @@ def test_a_pause_does_no_harm(tmp_path: Path) -> None:
     assert paused.stdout.strip() == answer(2, RUN, "mlp", "-", "kill_rank=9", "kill_at=0")
 
 
+def test_a_job_that_is_put_aside_as_a_whole_goes_on() -> None:
+    """As ``scontrol suspend`` does: longer than the silence that counts as a loss, but all of them."""
+    args = ("mlp", "-", "kill_rank=9", "kill_at=3")
+    done = job(3, RUN, *args, 'kill_how="SUSPEND"', env={"EXTENSOR_TIMEOUT": "2"})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == answer(3, RUN, "mlp", "-", "kill_rank=9", "kill_at=0")
+
+
 def test_an_interrupt_of_one_rank_stops_all_with_a_checkpoint(tmp_path: Path) -> None:
     done = job(
         2, RUN, "mlp", str(tmp_path), "kill_rank=1", "kill_at=3", 'kill_how="INT"', "checkpoint_every=100"

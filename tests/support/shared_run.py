@@ -2,7 +2,8 @@
 statistics, momentum, clipping, a schedule, accumulated gradients, metrics, validation, early stopping that waits.
 
 As a script: shared_run.py MODEL FOLDER [name=value ...] trains under ``mpiexec`` or alone, and rank 0 prints the SHA-256 of
-all weights and of the metrics. Names are the arguments of :func:`fit`; ``kill_at`` and ``kill_rank`` end a rank at a step.
+all weights and of the metrics. Names are the arguments of :func:`fit`; ``kill_at`` and ``kill_rank`` end a rank at a step,
+``kill_after`` so many seconds later, wherever it is then. ``kill_how="SUSPEND"`` puts the whole job to sleep.
 """
 
 from __future__ import annotations
@@ -55,24 +56,42 @@ def parts(kind: str) -> tuple[nn.Module, tuple[data.Dataset, data.Dataset]]:
 class KillAt(train.Callback):
     """Ends a rank as the system would."""
 
-    def __init__(self, rank: int, step: int, world: World, how: str, folder: Path | None) -> None:
+    def __init__(
+        self, rank: int, step: int, world: World, how: str, folder: Path | None, after: float = 0.0
+    ) -> None:
         self.mine, self.at, self.how, self.folder = world.rank == rank, step, how, folder
+        self.after = after
 
     def on_step_end(self, trainer: Any, loss: float) -> None:
-        if not self.mine or trainer.step != self.at:
+        if not (self.mine or self.how == "SUSPEND") or trainer.step != self.at:
             return
-        if self.how == "PAUSE":
-            pid = os.getpid()
-            if os.fork() == 0:  # a child wakes us up
-                time.sleep(5)
-                os.kill(pid, signal.SIGCONT)
+        if self.how in ("PAUSE", "SUSPEND"):
+            self._from_outside(5, signal.SIGCONT)
+            os.kill(os.getpid(), signal.SIGSTOP)
+            return
+        number = getattr(signal, f"SIG{self.how}")
+        if self.after:
+            self._from_outside(self.after, number)
+            return
+        self._say_when()
+        os.kill(os.getpid(), number)
+        time.sleep(0.1 if self.how == "INT" else 0)
+
+    def _from_outside(self, seconds: float, number: signal.Signals) -> None:
+        """A child sends us the signal: we may sleep, or be anywhere."""
+        pid = os.getpid()
+        if os.fork() == 0:
+            time.sleep(seconds)
+            if number == signal.SIGKILL:
+                self._say_when()
+            try:
+                os.kill(pid, number)
+            finally:
                 os._exit(0)
-            os.kill(pid, signal.SIGSTOP)
-            return
+
+    def _say_when(self) -> None:
         if self.folder is not None:
             Path(self.folder, "hit").write_text(str(time.time()))
-        os.kill(os.getpid(), getattr(signal, f"SIG{self.how}"))
-        time.sleep(0.1 if self.how == "INT" else 0)
 
 
 def fit(
@@ -117,9 +136,11 @@ def main(kind: str, folder: str, *assignments: str) -> None:
     given = {name: json.loads(value) for name, _, value in (text.partition("=") for text in assignments)}
     compress = given.pop("compress", False)
     with World(compress=compress) as world:
-        end = [given.pop(name, None) for name in ("kill_rank", "kill_at", "kill_how")]
+        end = [given.pop(name, None) for name in ("kill_rank", "kill_at", "kill_how", "kill_after")]
         place = Path(folder) if folder != "-" else None
-        callbacks = [] if end[0] is None else [KillAt(end[0], end[1], world, end[2] or "KILL", place)]
+        callbacks = (
+            [] if end[0] is None else [KillAt(end[0], end[1], world, end[2] or "KILL", place, end[3] or 0.0)]
+        )
         try:
             model, history = fit(kind, world, place, callbacks=callbacks, **given)
         except LostRankError as error:  # a launcher whose job breaks may lose what is said on stderr

@@ -65,29 +65,38 @@ class ShardSums:
     ) -> None:
         self.layout, self.shards, self.compress = layout, shards, compress
         self._out = dict(zip(nodes, out))
-        self._waiting: dict[Node, Leaf | np.ndarray] = {}
+        self._waiting: dict[Node, tuple[Leaf, np.ndarray | None]] = {}  # tensors, and the vector they lie in
         self._spare = [] if spare is None else spare
 
     def add(self, shard: int, leaf: Leaf) -> None:
         """The gradients of a shard; None counts as zeros. The arrays must not change until the sum is made."""
         node = Node(0, shard)
-        value: Leaf | np.ndarray = self._flat(leaf, self._vector(node)) if self.compress else leaf
+        vector: np.ndarray | None = None
+        if self.compress:
+            vector = self._vector(node)
+            leaf = self._flat(leaf, vector)
+        # what is added on the way up, and whether it stands on the left
+        partners: list[tuple[Leaf, bool]] = []
+        done: list[np.ndarray | None] = [vector]
         while node not in self._out:
             first, second = node.parent.children
-            if not covers(second, self.shards):  # an only child passes its sum on
-                node = node.parent
-                continue
-            other = self._waiting.pop(second if node == first else first, None)
-            if other is None:
-                self._waiting[node] = value
-                return
-            left, right = (value, other) if node == first else (other, value)
+            if covers(second, self.shards):  # an only child passes its sum on
+                other = self._waiting.pop(second if node == first else first, None)
+                if other is None:
+                    break
+                partners.append((other[0], node == second))
+                done.append(other[1])
             node = node.parent
-            value = self._sum(left, right, self._vector(node))
-        if value is not self._out[node]:
-            self._flat(value, self._out[node]) if not isinstance(value, np.ndarray) else np.copyto(
-                self._out[node], value
-            )
+        if partners:
+            vector = self._vector(node)
+            leaf = self._sum(leaf, partners, vector)
+            self._spare += [old for old in done if old is not None]
+        if node not in self._out:
+            self._waiting[node] = leaf, vector
+        elif vector is None:
+            self._flat(leaf, self._out[node])
+        elif vector is not self._out[node]:
+            np.copyto(self._out[node], vector)
 
     def _vector(self, node: Node) -> np.ndarray:
         while node not in self._out and not covers(node.parent.children[1], self.shards):
@@ -96,26 +105,28 @@ class ShardSums:
             return self._out[node]
         return self._spare.pop() if self._spare else np.empty(self.layout.length, self.layout.dtype)
 
-    def _sum(self, left: Leaf | np.ndarray, right: Leaf | np.ndarray, out: np.ndarray) -> np.ndarray:
-        if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
-            np.add(left, right, out=out)
-        else:
-            first, second = (self.layout.views(x) if isinstance(x, np.ndarray) else x for x in (left, right))
-            for a, b, target in zip(first, second, self.layout.views(out)):
-                np.add(0 if a is None else a, 0 if b is None else b, out=target, dtype=out.dtype)
-        if self.compress:
-            rounded(out)
-        for old in (left, right):
-            if isinstance(old, np.ndarray) and old is not out:
-                self._spare.append(old)
-        return out
+    def _sum(self, leaf: Leaf, partners: list[tuple[Leaf, bool]], out: np.ndarray) -> Leaf:
+        """All additions of one tensor before the next one's: it is in the cache then."""
+        targets = self.layout.views(out)
+        for i, target in enumerate(targets):
+            value = leaf[i]
+            for other, stands_left in partners:
+                left, right = (other[i], value) if stands_left else (value, other[i])
+                np.add(
+                    0 if left is None else left, 0 if right is None else right, out=target, dtype=out.dtype
+                )
+                if self.compress:
+                    rounded(target)
+                value = target
+        return targets
 
-    def _flat(self, leaf: Leaf | np.ndarray, out: np.ndarray) -> np.ndarray:
-        for value, target in zip(leaf, self.layout.views(out)):
+    def _flat(self, leaf: Leaf, out: np.ndarray) -> Leaf:
+        targets = self.layout.views(out)
+        for value, target in zip(leaf, targets):
             target[...] = 0 if value is None else value
         if self.compress:
             rounded(out)
-        return out
+        return targets
 
 
 def add_along(

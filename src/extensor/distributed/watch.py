@@ -25,7 +25,7 @@ __all__ = ["EXIT_CODE", "Watch"]
 
 EXIT_CODE = 75  # EX_TEMPFAIL: the same command may succeed when it is run again
 _BEAT = 0.5
-_LINGER = 2.0  # how long a wait may last after another rank has left in good order
+_LINGER = 2.0  # how long a wait may last after another rank has left in good order, and one that failed for the others
 
 
 class Watch:
@@ -88,6 +88,7 @@ class Watch:
             selector.register(line, selectors.EVENT_READ, rank)
         rests = dict.fromkeys(self._lines, b"")
         next_beat = 0.0
+        awake = time.monotonic()
         while not self._closing:
             if time.monotonic() >= next_beat:
                 for rank in list(self._lines):
@@ -96,6 +97,11 @@ class Watch:
             for key, _ in selector.select(_BEAT / 2):
                 self._read(key.data, rests, selector)
             now = time.monotonic()
+            if (
+                now - awake > 2 * _BEAT
+            ):  # we slept ourselves, and with us perhaps the whole job, put aside for a while
+                self._heard = {rank: min(heard + now - awake, now) for rank, heard in self._heard.items()}
+            awake = now
             for rank, heard in list(self._heard.items()):
                 if rank in self._lines and now - heard > self.timeout:
                     selector.unregister(self._lines.pop(rank))
@@ -204,6 +210,13 @@ class Watch:
         for rank in list(self._lines):
             self._send(rank, word)
         self._told = True
+
+    def let_others_end(self) -> None:
+        """After a failure was told, stay until the others have gone or failed as well: launchers kill every rank as soon as one
+        ends, before it could say why."""
+        end = time.monotonic() + _LINGER
+        while self._lines and self.problem is None and time.monotonic() < end:
+            time.sleep(0.01)
 
     def expect_nothing_more(self) -> None:
         """The main thread is about to wait inside MPI; the thread ends the process if a rank is lost now."""

@@ -224,6 +224,7 @@ class World:
         if self._watch is not None and not self._closed and self._watch.problem is None:
             text = f"{type(error).__name__}: {error}"
             self._watch.leave(text)
+            self._watch.let_others_end()
             self._watch.problem, self._watch.broke = f"failed: {text}", True
 
     def close(self) -> None:

@@ -38,6 +38,7 @@ class ShardStatistics:
             for name in m._buffer_names
             if (id(m), name) not in known and getattr(m, name) is not None
         ]
+        self._all = self._places + self._others
         self._before: list[ExTensor] = []
         self._counts: list[Any] = []
 
@@ -45,10 +46,6 @@ class ShardStatistics:
     def width(self) -> int:
         """How many numbers describe what one forward pass did to the buffers."""
         return sum(getattr(m, name).size for m, name in self._all) + len(self._norms)
-
-    @property
-    def _all(self) -> list[tuple[Any, str]]:
-        return self._places + self._others
 
     @contextlib.contextmanager
     def step(self) -> Iterator[None]:
@@ -66,25 +63,28 @@ class ShardStatistics:
 
     def restore(self) -> None:
         """The buffers as they were before the step."""
-        for (m, name), value in zip(self._all, self._before):
-            setattr(m, name, value)
+        for (m, name), value in zip(
+            self._all, self._before
+        ):  # past Module.__setattr__: once for each shard and layer
+            vars(m)[name] = value
         for m, count in zip(self._norms, self._counts):
-            m.num_batches_tracked = count
+            vars(m)["num_batches_tracked"] = count
 
     def write(self, out: np.ndarray) -> None:
         """What a forward pass left, as numbers."""
-        parts: list[Any] = [
-            [float(m.num_batches_tracked is not count)] for m, count in zip(self._norms, self._counts)
-        ]
-        parts += [np.asarray(getattr(m, name), np.float64).reshape(-1) for m, name in self._all]
-        out[...] = np.concatenate(parts) if parts else 0
+        start = len(self._norms)
+        out[:start] = [m.num_batches_tracked is not count for m, count in zip(self._norms, self._counts)]
+        for m, name in self._all:
+            value = getattr(m, name)
+            out[start : start + value.size] = value.numpy().reshape(-1)
+            start += value.size
 
     def settle(self, passes: list[np.ndarray]) -> None:
         """Let what all forward passes of the step left take effect, in this order."""
         self.restore()
-        for number, m in enumerate(self._norms):
-            m.num_batches_tracked = self._settle_norm(number, m, [row for row in passes if row[number]])
-        start = len(self._norms) + sum(before.size for before in self._before[: len(self._places)])
+        start = len(self._norms)
+        if self._norms:
+            start = self._settle_norms(passes)
         for (m, name), before in zip(self._others, self._before[len(self._places) :]):
             own, start = slice(start, start + before.size), start + before.size
             old = np.asarray(before, np.float64).reshape(-1)
@@ -93,18 +93,36 @@ class ShardStatistics:
                 new = new + (row[own] - old)
             setattr(m, name, _like(before, new))
 
-    def _settle_norm(self, number: int, m: Any, rows: list[np.ndarray]) -> ExTensor:
-        count = int(self._counts[number])
-        start = len(self._norms) + sum(before.size for before in self._before[: 2 * number])
-        for name, before in zip(("running_mean", "running_var"), self._before[2 * number :]):
-            own, start = slice(start, start + before.size), start + before.size
-            for i, row in enumerate(rows):
-                weight = 1 / (count + i + 1) if m.momentum is None else m.momentum
-                before = _like(
-                    before, (1 - weight) * np.asarray(before, np.float64).reshape(-1) + weight * row[own]
-                )
-            setattr(m, name, before)
-        return ExTensor(np.asarray(count + len(rows), self._counts[number].dtype))
+    def _settle_norms(self, passes: list[np.ndarray]) -> int:
+        """All batch normalisations at once, one pass after the other; returns where their numbers end."""
+        first, befores = len(self._norms), self._before[: len(self._places)]
+        sizes = [before.size for before in befores]
+        end = first + sum(sizes)
+        counts = np.array([int(count) for count in self._counts])
+        fixed = np.array([np.nan if m.momentum is None else m.momentum for m in self._norms], np.float64)
+        values = np.concatenate([before.numpy().reshape(-1) for before in befores], dtype=np.float64)
+        kinds = {before.dtype for before in befores}
+        for row in passes:
+            ran = row[:first] != 0
+            counts = counts + ran
+            weights = np.where(np.isnan(fixed), 1 / np.maximum(counts, 1), fixed)
+            weight, moved = (np.repeat(np.repeat(each, 2), sizes) for each in (weights, ran))
+            new = np.where(moved, (1 - weight) * values + weight * row[first:end], values)
+            values = self._rounded(new, sizes, kinds)
+        for (m, name), before, value in zip(self._places, befores, np.split(values, np.cumsum(sizes)[:-1])):
+            setattr(m, name, _like(before, value))
+        for m, old, count in zip(self._norms, self._counts, counts):
+            m.num_batches_tracked = ExTensor(np.asarray(count, old.dtype))
+        return end
+
+    def _rounded(self, values: np.ndarray, sizes: list[int], kinds: set[Any]) -> np.ndarray:
+        """Each number as the buffer it belongs to would keep it."""
+        if len(kinds) == 1:
+            return values.astype(next(iter(kinds))).astype(np.float64)
+        parts = np.split(values, np.cumsum(sizes)[:-1])
+        return np.concatenate(
+            [part.astype(before.dtype) for part, before in zip(parts, self._before)], dtype=np.float64
+        )
 
 
 def _like(before: ExTensor, values: np.ndarray) -> ExTensor:

@@ -13,6 +13,7 @@ from ..distributed.exchange import Exchange
 from ..distributed.sums import Layout, ShardSums
 from ..distributed.tree import shards_of
 from ..dtypes import HALF, float32, float64
+from ..kernels.held_weights import held_weights
 from ..nn import Parameter
 from ..ops.creation import copy
 from ..tensor import ExTensor
@@ -87,13 +88,15 @@ class ShardedGradients:
         )
         self._random.begin_step()
         try:
-            with statistics.step():
+            with statistics.step(), held_weights(self._weights()):
                 for shard in own:
                     self._random.set(trainer.step, shard)
                     row = exchange.side[shard]
                     if not self._shard(batches, shard, samples, row, width):
                         break  # everyone learns of it in the exchange
-                    sums.add(shard, [None if p._grad is None else p._grad.numpy() for p in self.parameters])
+                    sums.add(
+                        shard, [None if p._grad is None else _elements(p._grad) for p in self.parameters]
+                    )
                 statistics.restore()
         finally:
             self._random.end_step()
@@ -110,6 +113,10 @@ class ShardedGradients:
         self._pending_steps += 1
         trainer.progress.count_samples(samples)
         return float(sum(losses))
+
+    def _weights(self) -> list[Any]:
+        """Those of convolutions, which are transformed before they are used: once for all shards, if there are several."""
+        return [p._data for p in self.parameters if p.ndim == 4] if len(self.own) > 1 else []
 
     def _zero_grad(self) -> None:
         for p in self.parameters:
@@ -138,7 +145,7 @@ class ShardedGradients:
             statistics.write(row[first : first + width])
             self._scratch.add(outputs, targets, value)
             self._pending.append([self._pending_steps, number, shard, self._scratch.take()])
-        row[1 : 1 + len(self.parameters)] = [p.grad is not None for p in self.parameters]
+        row[1 : 1 + len(self.parameters)] = [p._grad is not None for p in self.parameters]
         return True
 
     def _take(self, total: np.ndarray, side: np.ndarray, batches: list[ShardedBatch], width: int) -> None:
@@ -167,3 +174,9 @@ class ShardedGradients:
         for _, _, _, state in sorted(every, key=lambda entry: entry[:3]):
             self.trainer.progress.totals.merge(state)
         self._pending, self._pending_steps = [], 0
+
+
+def _elements(grad: ExTensor) -> np.ndarray:
+    """The array itself where it is one: a view for everyone to see takes longer, once for each shard and parameter."""
+    array = grad._data
+    return array if type(array) is np.ndarray else grad.numpy()
