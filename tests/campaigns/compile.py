@@ -55,17 +55,21 @@ def digest(network: str, optimizer: str, options: dict[str, Any], compiles: bool
 def run(campaign: Campaign) -> None:
     every = list(cases())
     random.Random(campaign.seed).shuffle(every)
+    every = [*campaign.corpus(), *every]
+    expected: dict[int, str] = {}
     before = et.get_num_threads()
-    for case in [*campaign.corpus(), *every]:
-        if not campaign.goes_on():
-            break
-        et.set_num_threads(1)
-        expected, _ = digest(*case, compiles=False)
-        for threads in THREADS:
+    for turn in range(len(THREADS)):  # every case on one number of threads, then on the next
+        for number, case in enumerate(every):
+            if not campaign.goes_on():
+                break
+            if number not in expected:
+                et.set_num_threads(1)
+                expected[number], _ = digest(*case, compiles=False)
+            threads = THREADS[(number + turn) % len(THREADS)]
             et.set_num_threads(threads)
             found, problem = digest(*case, compiles=True)
             campaign.did("trainings")
-            if found != expected:
+            if found != expected[number]:
                 problem = "other bits than eager"
             if problem:
                 campaign.found(f"{case}, {threads} threads: {problem}", case)

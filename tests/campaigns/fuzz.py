@@ -1,4 +1,5 @@
-"""Random calls of every public function: by plan as by body, and only documented exceptions; random networks, native and reference."""
+"""Random calls of every public function: by plan as by body, and only documented exceptions; layers and losses beside PyTorch,
+where it is installed; random networks beside differences of their loss."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import peer
 from campaign import Campaign
 
 import extensor as et
@@ -19,6 +21,8 @@ def run(campaign: Campaign) -> None:
     import test_garbage
     import test_one_road
 
+    torch = peer.library()
+    campaign.say("PyTorch is beside us" if torch else "PyTorch is not installed: nothing is compared with it")
     rng = random.Random(campaign.seed)
     cases = campaign.corpus()
     while campaign.goes_on():
@@ -32,12 +36,14 @@ def run(campaign: Campaign) -> None:
                 _spoil(campaign, test_garbage, name, seed)
             elif kind == "network":
                 _network(campaign, seed)
+            elif kind == "peer" and torch:
+                _compare(campaign, torch, name, seed)
 
 
 def _drawn(rng: random.Random, ops: dict[str, Any], functions: dict[str, Any]) -> list[Any]:
-    kind = rng.choice(["road", "road", "garbage", "garbage", "network"])
-    names = {"road": sorted(ops), "garbage": sorted(functions), "network": ["network"]}[kind]
-    return [kind, rng.choice(names), rng.getrandbits(31)]
+    kind = rng.choice(["road", "road", "garbage", "garbage", "network", "peer"])
+    names = {"road": ops, "garbage": functions, "network": ["network"], "peer": peer.CASES}
+    return [kind, rng.choice(sorted(names[kind])), rng.getrandbits(31)]
 
 
 def _drive(campaign: Campaign, road: Any, name: str, seed: int) -> None:
@@ -64,6 +70,16 @@ def _spoil(campaign: Campaign, garbage: Any, name: str, seed: int) -> None:
         campaign.did("calls")
         if problem:
             campaign.found(f"{garbage.told(name, (args, kwargs))} {problem}"[:2000], ["garbage", name, seed])
+            return
+
+
+def _compare(campaign: Campaign, torch: Any, name: str, seed: int) -> None:
+    for place in range(CALLS // 4):  # a call and its gradient, by each library
+        problem = peer.difference(torch, name, seed + place)
+        campaign.did("calls")
+        campaign.did("of them beside PyTorch")
+        if problem:
+            campaign.found(problem[:2000], ["peer", name, seed + place])
             return
 
 

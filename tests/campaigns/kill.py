@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -13,7 +14,8 @@ from pathlib import Path
 
 from campaign import Campaign
 
-KINDS = ("kill", "kill", "kill", "kill", "stop", "terminate", "full disk", "closed pipe", "clock")
+KINDS = (*["kill"] * 4, "stop", "terminate", "full disk", "read-only", "closed pipe", "clock")
+READ_ONLY = 'mkdir -p "$0" && mount --bind "$0" "$0" && mount -o remount,bind,ro "$0"; exec "$@"'
 
 CLOCK = """
 import random, runpy, sys, time
@@ -34,13 +36,14 @@ def run(campaign: Campaign) -> None:
         good = Path(name) / "undisturbed"
         model, _ = small_run.fit(good)
         wanted = small_run.bits(model)
+        whole = _used_by(small_run.__file__, Path(name) / "timed")
         count = 0
         while campaign.goes_on():
             folder = Path(name) / f"run{count}"
             count += 1
             history = []
             for _ in range(rng.randrange(3, 12)):
-                kind, seconds = rng.choice(KINDS), rng.uniform(0.05, 1.2)
+                kind, seconds = rng.choice(KINDS), whole * rng.uniform(0.1, 1.0)
                 history.append([kind, seconds])
                 _disturbed(small_run.__file__, folder, kind, seconds)
                 campaign.did("kills")
@@ -52,10 +55,21 @@ def run(campaign: Campaign) -> None:
                 campaign.found(problem, history)
 
 
+def _used_by(program: str, folder: Path) -> float:
+    """The seconds of processor time that a whole run takes."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, program, str(folder), "0"], check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 def _disturbed(program: str, folder: Path, kind: str, seconds: float) -> None:
     command = [sys.executable, program, str(folder), "0"]
     if kind == "full disk":  # files end after 20 KB, with an error instead of a signal
         command = ["sh", "-c", 'trap "" XFSZ; ulimit -f 40; exec "$@"', "sh", *command]
+    if kind == "read-only":  # for this process alone: also root cannot write there
+        alone = ["unshare", "--map-root-user", "--mount"]
+        command = [*alone, "sh", "-c", READ_ONLY, str(folder), *command]
     if kind == "clock":
         command = [sys.executable, "-c", CLOCK, *command[1:]]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

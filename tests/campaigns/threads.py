@@ -1,13 +1,17 @@
-"""Threads: exits with threads inside ops, changing thread counts, affinity, forks, subinterpreters. Each trial is a process."""
+"""Threads: exits with threads inside ops, changing thread counts, affinity, forks, limits,
+subinterpreters. Each trial is a process."""
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import subprocess
 import sys
 
 from campaign import Campaign
 
+PATIENCE = 500  # seconds: a trial takes one or two, and minutes on a machine that is busy with other things
 START = """
 import os, random, sys, threading, time
 import numpy as np
@@ -52,6 +56,25 @@ for _ in range(6):
         os._exit(0 if good else 3)
     assert os.waitpid(child, 0)[1] == 0
 """,
+    "limits": """
+import resource
+et.set_num_threads(4)
+for _ in range(20):  # a result or a MemoryError, with however few threads
+    child = os.fork()
+    if child == 0:
+        used = 4096 * int(open("/proc/self/statm").read().split()[0])
+        room = rng.randrange(1 << rng.randrange(12, 28))
+        resource.setrlimit(resource.RLIMIT_AS, (used + room, used + room))
+        if rng.random() < 0.25:
+            resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+        try:
+            w = et.tensor(np.ones((512, 512), np.float32), requires_grad=True)
+            (et.softmax(w @ w).sum() + et.conv2d(image, weight, padding=1).sum()).backward()
+        except MemoryError:
+            pass
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+""",
     "subinterpreter": """
 try:
     import _xxsubinterpreters as interpreters
@@ -73,13 +96,22 @@ def run(campaign: Campaign) -> None:
     cases = campaign.corpus()
     while campaign.goes_on():
         kind, seed = cases.pop() if cases else [rng.choice(["exit", *TRIALS]), rng.getrandbits(31)]
-        command = [sys.executable, "-c", START + TRIALS[kind], str(seed)]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-            problem = "" if done.returncode == 0 else f"exit code {done.returncode}: {done.stderr[-400:]}"
-        except subprocess.TimeoutExpired:
-            problem = "hangs"
+        problem = _problem(kind, seed)
         campaign.did("processes")
         campaign.did(kind)
         if problem:
             campaign.found(f"{kind}, seed {seed}: {problem}", [kind, seed])
+
+
+def _problem(kind: str, seed: int) -> str:
+    """What is wrong with one trial, or nothing. One that hangs is ended with every process it forked."""
+    command = [sys.executable, "-c", START + TRIALS[kind], str(seed)]
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as trial:
+        try:
+            _, said = trial.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            os.killpg(trial.pid, signal.SIGKILL)
+            return "hangs"
+    return "" if trial.returncode == 0 else f"exit code {trial.returncode}: {said[-400:]}"
