@@ -36,16 +36,18 @@ from extensor.train.sharded_gradients import ShardedGradients
 
 RESULT = Path(__file__).parent / "results" / "distributed.md"
 REDUCED = 100 << 20  # bytes of the vector that is summed alone
+TOGETHER = ("ours, 2 shards", "ours, 8 shards", "torch")  # two processes of one thread
+ALONE = ("two threads", "one thread", "one thread, 8 shards")
 NAMES = ("mlp", "lenet", "resnet", "gpt")
 
 
-def best(step: Callable[[], Any], steps: int) -> float:
+def best(step: Callable[[], Any], steps: int, warm_up: int = 5) -> float:
     """The fastest of some steps, in milliseconds, after a few that do not count."""
     found = math.inf
-    for number in range(steps + 5):
+    for number in range(steps + warm_up):
         began = time.perf_counter()
         step()
-        if number >= 5:
+        if number >= warm_up:
             found = min(found, time.perf_counter() - began)
     return found * 1e3
 
@@ -53,8 +55,13 @@ def best(step: Callable[[], Any], steps: int) -> float:
 # What one process of a job does
 
 
-def sharded_step(name: str, world: World, shards: int) -> Callable[[], Any]:
-    """A step of the trainer without its log: gradients over the own shards, exchange, divided update."""
+def sharded_training(
+    name: str, world: World, shards: int, divides: bool = False
+) -> tuple[Any, Callable[[], Any]]:
+    """A network, and a step of the trainer without its log: gradients over the own shards, exchange, divided update.
+
+    With ``divides`` the update goes the way of many ranks on one as well.
+    """
     model = models.MODELS[name]
     network = model.ours()
     optimizer = getattr(et.optim, model.optimizer)(network.parameters(), **model.options)
@@ -75,14 +82,19 @@ def sharded_step(name: str, world: World, shards: int) -> Callable[[], Any]:
     }
     batch = ShardedBatch(len(inputs), sum(size > 0 for size in sizes), parts)
     gradients = ShardedGradients(trainer, world, shards)
-    gradients.whole = world.size == 1
-    mover: Any = DividedOptimizer(optimizer, gradients) if world.size > 1 else optimizer
+    divides = divides or world.size > 1
+    gradients.whole = not divides
+    mover: Any = DividedOptimizer(optimizer, gradients) if divides else optimizer
 
     def step() -> None:
         gradients([batch])
         mover.step()
 
-    return step
+    return network, step
+
+
+def sharded_step(name: str, world: World, shards: int) -> Callable[[], Any]:
+    return sharded_training(name, world, shards)[1]
 
 
 def reduce_step(world: World) -> Callable[[], Any]:
@@ -131,12 +143,10 @@ def torch_rank(name: str, steps: int) -> None:
     dist.destroy_process_group()
 
 
-def alone(name: str, steps: int) -> None:
-    print(json.dumps(best(models.our_step(models.MODELS[name]), steps)))
-
-
-def cut(name: str, shards: int, steps: int) -> None:
-    print(json.dumps(best(sharded_step(name, World.alone(), shards), steps)))
+def in_turn(step: Callable[[], Any]) -> None:
+    """A step for each line that is read, and its time."""
+    for _ in sys.stdin:
+        print(json.dumps(best(step, 1, warm_up=0)), flush=True)
 
 
 # The driver
@@ -160,10 +170,6 @@ def run(kind: str, name: str, steps: int) -> float:
     mpiexec = str(Path(sysconfig.get_path("scripts")) / "mpiexec")
     if kind.startswith("ours"):
         return _say([mpiexec, "-n", "2", *program, "--rank", kind, *tail], _threads(1))
-    if kind == "two threads":
-        return _say([*program, "--rank", "alone", *tail], _threads(2))
-    if kind in ("one thread", "one thread, 8 shards"):
-        return _say([*program, "--rank", "alone" if kind == "one thread" else "cut", *tail], _threads(1))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -176,14 +182,40 @@ def run(kind: str, name: str, steps: int) -> float:
         other.wait(60)
 
 
+def run_in_turn(name: str, steps: int) -> dict[str, float]:
+    """Those of one process, a step of each at a time: the frequency of a processor may change between two runs."""
+    program = [sys.executable, str(Path(__file__).resolve())]
+    jobs = {
+        kind: subprocess.Popen(
+            [*program, "--rank", "cut" if kind.endswith("shards") else "alone", name],
+            env=_threads(2 if kind == "two threads" else 1),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )
+        for kind in ALONE
+    }  # fmt: skip
+    found = dict.fromkeys(ALONE, math.inf)
+    for number in range(steps + 5):
+        for kind, job in jobs.items():
+            assert job.stdin is not None
+            assert job.stdout is not None
+            job.stdin.write("go\n")
+            job.stdin.flush()
+            took = float(json.loads(job.stdout.readline()))
+            if number >= 5:
+                found[kind] = min(found[kind], took)
+    for job in jobs.values():
+        job.communicate()
+    return found
+
+
 def measure(names: list[str], turns: int, steps: int) -> str:
-    kinds = ["ours, 2 shards", "ours, 8 shards", "torch", "two threads", "one thread", "one thread, 8 shards"]
+    kinds = [*TOGETHER, *ALONE]
     rows, ratios = [], []
     for name in names:
         found = dict.fromkeys(kinds, math.inf)
         for _ in range(turns):
-            for kind in kinds:
-                found[kind] = min(found[kind], run(kind, name, steps))
+            turn = {kind: run(kind, name, steps) for kind in TOGETHER} | run_in_turn(name, steps)
+            found = {kind: min(found[kind], turn[kind]) for kind in kinds}
         ratios.append(found["ours, 2 shards"] / found["torch"])
         cost = found["one thread, 8 shards"] / found["one thread"]
         cells = [f"{found[kind]:.2f}" for kind in kinds]
@@ -221,9 +253,9 @@ def main() -> None:
     elif given.rank == "torch":
         torch_rank(given.name, given.steps)
     elif given.rank == "cut":
-        cut(given.name, 8, given.steps)
+        in_turn(sharded_step(given.name, World.alone(), 8))
     else:
-        alone(given.name, given.steps)
+        in_turn(models.our_step(models.MODELS[given.name]))
 
 
 if __name__ == "__main__":

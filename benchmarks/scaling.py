@@ -1,18 +1,19 @@
 """What a step costs on 2 to 1,024 hosts: measured on two, predicted beyond.
 
-Two ranks that share no memory measure the exchange of vectors of several lengths, and steps of real networks. The times
-follow  latency + bytes / bandwidth,  whose two numbers are fitted to the vectors; the steps, which took no part in the fit,
-show how far the prediction is to be believed. For more hosts, messages and bytes are counted as the exchange sends them.
+Two ranks that share no memory measure the exchange of vectors of several lengths, and steps of real networks. What a
+message costs follows from the vectors, by its length; the steps, which took no part in that, show how far the prediction is
+to be believed, and that their weights are those of one process. For more hosts, messages and bytes are counted as the exchange sends them.
 
     python benchmarks/scaling.py                       two ranks of this machine, by messages
     sudo python benchmarks/scaling.py --namespaces     two network namespaces joined by a cable, with TCP between them
-    sudo python benchmarks/scaling.py --namespaces --delay 1ms --loss 0.01%
+    sudo python benchmarks/scaling.py --namespaces --delay 1 --loss 0.1     1 ms each way, 0.1 % of packets lost
     python benchmarks/scaling.py --latency 2e-6 --bandwidth 12e9     predict for another network
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import math
 import os
@@ -30,49 +31,58 @@ import distributed as twin
 import numpy as np
 
 from extensor.distributed import World
+from extensor.distributed.exchange import Exchange
 from extensor.distributed.sums import Layout
 from extensor.distributed.tree import shards_of
 
 RESULT = Path(__file__).parent / "results" / "scaling.md"
-LENGTHS = [1 << 10, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22]  # elements of float32
+LENGTHS = [1 << 8, *(1 << n for n in range(12, 21))]  # elements of float32
 NETWORKS = ("mlp", "lenet", "resnet", "gpt")
+SIDE = 64  # numbers beside a vector: losses and the like
+IN_TURN = 3  # steps that count, before it is another's turn
+COMPARED = 5  # steps after which weights are compared with those of one process
 HOSTS = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
 
 
 class Network(NamedTuple):
-    """Seconds per message, bytes per second, and seconds per byte of what a rank does with the bytes itself."""
+    """What a message costs, by its length: seconds at some numbers of bytes, straight lines between them."""
 
-    latency: float
-    bandwidth: float
+    sizes: np.ndarray
+    seconds: np.ndarray
+
+    def message(self, size: float) -> float:
+        beyond = size - self.sizes[-1]
+        slope = (self.seconds[-1] - self.seconds[-2]) / (self.sizes[-1] - self.sizes[-2])
+        return float(np.interp(size, self.sizes, self.seconds)) + max(beyond, 0.0) * slope
 
     def exchange(self, size: float, hosts: int) -> float:
-        """Parts to the hosts that add them, all at once; then the parameters they moved around to all.
+        """Parts to the hosts that add them, all at once; losses and statistics of the shards around to all; and the
+        parameters that each host moved around to all.
 
-        Each of the two moves the share (hosts - 1) / hosts of the bytes; what goes around doubles with each message.
+        The first and the last move the share (hosts - 1) / hosts of the bytes; what goes around doubles with each message.
         """
-        moved = size * (hosts - 1) / hosts / self.bandwidth
-        messages = 1 + math.ceil(math.log2(hosts))
-        return messages * self.latency + 2 * moved
+        moved = self.message(size * (hosts - 1) / hosts)
+        return 2 * moved + (2 * math.ceil(math.log2(hosts)) - 1) * self.message(0)
 
 
-def fit(times: dict[int, float]) -> Network:
-    """Latency and bandwidth that explain the times of vectors on two hosts, relative errors weighing alike."""
-    sizes = np.array([4 * length for length in times], float)
+def by_vectors(times: dict[int, float]) -> Network:
+    """What vectors of several lengths say on two hosts: each takes two messages of half of its bytes, and a short one."""
+    sizes = np.array([4 * length / 2 for length in times], float)
     seconds = np.array(list(times.values()))
-    columns = np.stack([np.full_like(sizes, 2.0), sizes], 1)  # two messages, half of the bytes in each
-    found, *_ = np.linalg.lstsq(columns / seconds[:, None], np.ones_like(seconds), rcond=None)
-    return Network(max(float(found[0]), 1e-9), 1 / max(float(found[1]), 1e-15))
+    short = seconds.min() / 3
+    return Network(np.concatenate([[0.0], sizes]), np.concatenate([[short], (seconds - short) / 2]))
+
+
+def by_numbers(latency: float, bandwidth: float) -> Network:
+    """latency + bytes / bandwidth"""
+    return Network(np.array([0.0, bandwidth]), np.array([latency, latency + 1.0]))
 
 
 # What one rank measures
 
 
-def fastest(step: Callable[[], Any], steps: int) -> float:
-    return twin.best(step, steps) / 1e3
-
-
 def exchange_step(world: World, length: int) -> Callable[[], Any]:
-    exchange = world.exchange(Layout([(length,)], np.float32), [[0], [1]], 2)
+    exchange = Exchange(world.hosts, Layout([(length,)], np.float32), [[0], [1]], 2, SIDE, world.compress)
     exchange.slots[0][:] = world.rank
 
     def step() -> None:
@@ -82,28 +92,8 @@ def exchange_step(world: World, length: int) -> Callable[[], Any]:
     return step
 
 
-def rank(steps: int) -> None:
-    found: dict[str, Any] = {"vectors": {}, "alone": {}, "step": {}, "parameters": {}}
-    with World(timeout=60) as world:
-        if world.size != 2 or world.hosts.count != 2:
-            raise SystemExit("two ranks on two hosts are needed")
-        for length in LENGTHS:
-            found["vectors"][length] = fastest(
-                exchange_step(world, length), steps if length < 1 << 20 else steps // 3
-            )
-        for name in NETWORKS:
-            found["step"][name] = fastest(twin.sharded_step(name, world, 2), steps)
-            world.barrier()
-            found["parameters"][name] = sum(p.size for p in twin.models.MODELS[name].ours().parameters())
-            # one of two shards, without anybody to exchange with
-            found["alone"][name] = fastest(half_step(name), steps)
-            world.barrier()
-        if world.rank == 0:
-            print(json.dumps(found), flush=True)
-
-
 def half_step(name: str) -> Callable[[], Any]:
-    """What one of two ranks computes: a shard of half a batch, and half of the update."""
+    """What one of two ranks computes: a shard of half a batch, and an update."""
     model = twin.models.MODELS[name]
 
     def halved(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -112,21 +102,93 @@ def half_step(name: str) -> Callable[[], Any]:
         return inputs[part.start : part.stop], targets[part.start : part.stop]
 
     twin.models.MODELS["half"] = model._replace(data=halved)
-    return twin.sharded_step("half", World.alone(), 1)
+    return twin.sharded_training("half", World.alone(), 1, divides=True)[1]
+
+
+def digest(name: str, world: World) -> str:
+    """Of the weights after some steps of a batch in two shards."""
+    network, step = twin.sharded_training(name, world, 2)
+    for _ in range(COMPARED):
+        step()
+    found = hashlib.sha256()
+    for value in network.state_dict().values():
+        found.update(value.numpy().tobytes())
+    return found.hexdigest()
+
+
+def rank(rounds: int) -> None:
+    """Median times of all, a few steps of each in turn: what else the machine does then concerns them alike."""
+    with World(timeout=60) as world:
+        if world.size != 2 or world.hosts.count != 2:
+            raise SystemExit("two ranks on two hosts are needed")
+        same = {
+            name: set(world.gather(digest(name, world))) == {digest(name, World.alone())} for name in NETWORKS
+        }
+        steps: dict[tuple[str, Any], Callable[[], Any]] = {
+            ("vectors", length): exchange_step(world, length) for length in LENGTHS
+        }
+        for name in NETWORKS:
+            steps["step", name] = twin.sharded_step(name, world, 2)
+            steps["alone", name] = half_step(name)  # one of two shards, without anybody to exchange with
+        times: dict[tuple[str, Any], list[float]] = {key: [] for key in steps}
+        for _ in range(rounds):
+            for key, step in steps.items():
+                world.barrier()
+                step()  # which begins on the two hosts as the barrier lets them go
+                for _ in range(IN_TURN):
+                    began = time.perf_counter()
+                    step()
+                    times[key].append(time.perf_counter() - began)
+        slower = {
+            key: np.maximum(*world.gather(every)) for key, every in times.items()
+        }  # who the other waits for
+        if world.rank == 0:
+            found: dict[str, Any] = {"vectors": {}, "step": {}, "alone": {}, "same bits": same}
+            for (kind, name), every in slower.items():
+                found[kind][name] = float(np.median(every))
+            found["parameters"] = {
+                name: sum(p.size for p in twin.models.MODELS[name].ours().parameters()) for name in NETWORKS
+            }
+            print(json.dumps(found), flush=True)
 
 
 # Two hosts
 
 
 @contextmanager
-def namespaces(delay: str, loss: str) -> Iterator[tuple[list[str], dict[str, str]]]:
-    """Two network namespaces joined by a virtual cable; yields how to start two ranks in them."""
+def cable(delay: float, loss: float, devices: tuple[str, str]) -> Iterator[None]:
+    """Two network devices, of which each gets what the other sends: at once, or later and not all of it."""
+    if not delay and not loss:
+        subprocess.run(
+            ["ip", "link", "add", devices[0], "type", "veth", "peer", "name", devices[1]], check=True
+        )
+        yield
+        return
+    source = Path(__file__).with_name("lossy_link.cpp")
+    with tempfile.TemporaryDirectory() as folder:
+        program = str(Path(folder, "lossy_link"))
+        subprocess.run(["g++", "-O2", "-o", program, str(source)], check=True)
+        line = [program, *devices, str(delay), str(loss), "0"]
+        with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as link:
+            assert link.stdin is not None
+            assert link.stdout is not None
+            if link.stdout.readline() != "ready\n":
+                raise SystemExit("the cable cannot be made: is /dev/net/tun there?")
+            try:
+                yield
+            finally:
+                link.stdin.close()
+
+
+@contextmanager
+def namespaces(delay: float, loss: float) -> Iterator[tuple[list[str], dict[str, str]]]:
+    """Two network namespaces joined by a cable; yields how to start two ranks in them."""
 
     def ip(*words: str) -> None:
         subprocess.run(["ip", *words], check=True)
 
-    names, addresses = ("extensor-a", "extensor-b"), ("10.79.0.1", "10.79.0.2")
-    with tempfile.TemporaryDirectory() as folder:
+    names, addresses, devices = ("extensor-a", "extensor-b"), ("10.79.0.1", "10.79.0.2"), ("exa", "exb")
+    with tempfile.TemporaryDirectory() as folder, cable(delay, loss, devices):
         starter = Path(folder, "start")
         starter.write_text(
             '#!/bin/bash\nwhile [[ "$1" == -* ]]; do shift; done\nhost=$1; shift\n'
@@ -135,17 +197,12 @@ def namespaces(delay: str, loss: str) -> Iterator[tuple[list[str], dict[str, str
         )
         starter.chmod(0o755)
         try:
-            for name in names:
+            for name, device, address, other in zip(names, devices, addresses, addresses[::-1]):
                 ip("netns", "add", name)
-            ip("link", "add", "exa", "type", "veth", "peer", "name", "exb")
-            for name, device, address in zip(names, ("exa", "exb"), addresses):
                 ip("link", "set", device, "netns", name)
-                ip("-n", name, "addr", "add", f"{address}/24", "dev", device)
+                ip("-n", name, "addr", "add", address, "peer", other, "dev", device)
                 ip("-n", name, "link", "set", "lo", "up")
                 ip("-n", name, "link", "set", device, "up")
-                if delay != "0ms" or loss != "0%":
-                    shape = ["root", "netem", "delay", delay, "loss", loss]
-                    subprocess.run(["tc", "-n", name, "qdisc", "add", "dev", device, *shape], check=True)
             line = [
                 "ip",
                 "netns",
@@ -165,11 +222,14 @@ def namespaces(delay: str, loss: str) -> Iterator[tuple[list[str], dict[str, str
 
 
 @contextmanager
-def one_machine() -> Iterator[tuple[list[str], dict[str, str]]]:
+def one_machine(rounds: int) -> Iterator[tuple[list[str], dict[str, str]]]:
     """Two ranks that may not share memory."""
     program = ["-n", "1", "-env", "EXTENSOR_HOST"]
-    me = [sys.executable, str(Path(__file__).resolve()), "--rank"]
-    yield [_mpiexec(), *program, "a", *me, ":", *program, "b"], {}
+    yield [_mpiexec(), *program, "a", *_me(rounds), ":", *program, "b"], {}
+
+
+def _me(rounds: int) -> list[str]:
+    return [sys.executable, str(Path(__file__).resolve()), "--rank", "--rounds", str(rounds)]
 
 
 def _mpiexec() -> str:
@@ -177,11 +237,10 @@ def _mpiexec() -> str:
 
 
 def measured(given: argparse.Namespace) -> dict[str, Any]:
-    hosts = namespaces(given.delay, given.loss) if given.namespaces else one_machine()
+    hosts = namespaces(given.delay, given.loss) if given.namespaces else one_machine(given.rounds)
     with hosts as (line, environment):
-        program = [sys.executable, str(Path(__file__).resolve()), "--rank", "--steps", str(given.steps)]
         variables = os.environ | {"EXTENSOR_NUM_THREADS": "1"} | environment
-        done = subprocess.run([*line, *program], env=variables, capture_output=True, text=True)
+        done = subprocess.run([*line, *_me(given.rounds)], env=variables, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(done.stderr)
     return json.loads(done.stdout.strip().splitlines()[-1])
@@ -195,13 +254,19 @@ def prediction(network: Network, alone: float, parameters: int, hosts: int) -> f
     return 2 * alone / hosts + network.exchange(4 * parameters, hosts)
 
 
+def _bandwidth(network: Network) -> float:
+    """Bytes per second of long messages."""
+    return float((network.sizes[-1] - network.sizes[-2]) / (network.seconds[-1] - network.seconds[-2]))
+
+
 def page(found: dict[str, Any], network: Network, where: str) -> str:
     rows = []
     for name in NETWORKS:
         step, alone, parameters = (found[key][name] for key in ("step", "alone", "parameters"))
         guess = prediction(network, alone, parameters, 2)
+        same = "yes" if found["same bits"][name] else "NO"
         rows.append(
-            f"| {name} | {parameters:,} | {alone * 1e3:.2f} | {step * 1e3:.2f} | {guess * 1e3:.2f} | {guess / step - 1:+.0%} |"
+            f"| {name} | {parameters:,} | {alone * 1e3:.2f} | {step * 1e3:.2f} | {guess * 1e3:.2f} | {guess / step - 1:+.0%} | {same} |"
         )
     vectors = ", ".join(f"{4 * int(n) / 1024:,.0f} KiB {s * 1e3:.3f} ms" for n, s in found["vectors"].items())
     further = []
@@ -217,10 +282,11 @@ def page(found: dict[str, Any], network: Network, where: str) -> str:
         )
     return f"""# Measured: two ranks of one thread that share no memory, {where}
 
-Sum and update of a vector: {vectors}. Fitted: {network.latency * 1e6:.0f} µs per message, {network.bandwidth / 1e9:.2f} GB/s.
+Medians. Sum and update of a vector: {vectors}.
+An empty message takes {network.message(0) * 1e6:.0f} µs, long ones pass {_bandwidth(network) / 1e9:.2f} GB/s.
 
-| network | parameters | half a batch alone, ms | step of both, ms | predicted, ms | error |
-| --- | ---: | ---: | ---: | ---: | ---: |
+| network | parameters | half a batch alone, ms | step of both, ms | predicted, ms | error | bits of one process |
+| --- | ---: | ---: | ---: | ---: | ---: | --- |
 {chr(10).join(rows)}
 
 # Predicted: the same batch on more hosts of this kind, ms per step
@@ -238,23 +304,23 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rank", action="store_true", help="be one of the two ranks")
     parser.add_argument("--namespaces", action="store_true", help="two network namespaces (needs root)")
-    parser.add_argument("--delay", default="0ms")
-    parser.add_argument("--loss", default="0%")
-    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--delay", type=float, default=0.0, help="milliseconds each way")
+    parser.add_argument("--loss", type=float, default=0.0, help="per cent of packets")
+    parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--latency", type=float, help="seconds per message of the network to predict for")
     parser.add_argument("--bandwidth", type=float, help="bytes per second of it")
     given = parser.parse_args()
     if given.rank:
-        rank(given.steps)
+        rank(given.rounds)
         return
     began = time.perf_counter()
     found = measured(given)
-    network = fit({int(n): s for n, s in found["vectors"].items()})
+    network = by_vectors({int(n): s for n, s in found["vectors"].items()})
     where = "in two network namespaces joined by TCP" if given.namespaces else "on one machine"
-    if given.delay != "0ms" or given.loss != "0%":
-        where += f", {given.delay} of delay each way and {given.loss} of packets lost"
+    if given.delay or given.loss:
+        where += f", {given.delay:g} ms of delay each way and {given.loss:g} % of packets lost"
     if given.latency or given.bandwidth:
-        network = Network(given.latency or network.latency, given.bandwidth or network.bandwidth)
+        network = by_numbers(given.latency or network.message(0), given.bandwidth or _bandwidth(network))
     text = page(found, network, where)
     print(text)
     RESULT.write_text(text)
