@@ -58,17 +58,14 @@ def test_a_lost_process_is_replaced_by_those_that_are_left(tmp_path: Path) -> No
     options = ("--epochs", "8", "--shards", "4")
     subprocess.run([*TRAIN, "--out", str(tmp_path / "whole"), *options], check=True, capture_output=True)
     expected = "1 of the ranks lost; going on with 2 processes (0 more restarts)"
-    for attempt in range(8):  # on a busy machine MPI often ends the others before one can say what happened
-        folder = tmp_path / f"lost-{attempt}"
-        job = started(folder, *options, "--processes", "3", "--restarts", "1")
-        wait_for_a_checkpoint(folder, job)
-        os.kill(ranks_of(os.getpid())[1], signal.SIGKILL)
-        said, complained = job.communicate(timeout=100)
-        assert job.returncode == 0, complained
-        assert said.count("report:") == 1
-        assert weights(folder) == weights(tmp_path / "whole")
-        if expected in complained and "rank 1 (host" in complained:
-            break
+    folder = tmp_path / "lost"
+    job = started(folder, *options, "--processes", "3", "--restarts", "1")
+    wait_for_a_checkpoint(folder, job)
+    os.kill(ranks_of(os.getpid())[1], signal.SIGKILL)
+    said, complained = job.communicate(timeout=100)
+    assert job.returncode == 0, complained
+    assert said.count("report:") == 1
+    assert weights(folder) == weights(tmp_path / "whole")
     assert expected in complained
     assert "rank 1 (host" in complained
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import selectors
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -84,9 +86,10 @@ def _run(
         )
         stack.callback(_end, job, Path(folder))
         stack.enter_context(_passing_interrupts_on(Path(folder)))
+        ends = stack.enter_context(_Ends())
         since = 0.0
         while job.poll() is None:
-            time.sleep(0.05)
+            ends.wait(_words(Path(folder), "pid"), 0.05)
             if not since and _words(Path(folder), "lost"):
                 since = time.monotonic()
             if since and time.monotonic() - since > _GRACE:
@@ -95,8 +98,56 @@ def _run(
         killed = job.returncode is not None and job.returncode not in (0, 1, 2, LOST, _INTERRUPTED)
         if not words and not killed:
             return job.returncode or 0, processes, None
-        left = len(words) if words else processes - 1
-        return LOST, left, next(iter(words.values()), "[World] every rank ended without a word")
+        gone = set(ends.first) - set(words)
+        left = processes - len(gone) if gone else len(words) or processes - 1
+        return LOST, left, next(iter(words.values()), ends.message())
+
+
+class _Ends:
+    """Which ranks ended first, seen from outside.
+
+    A rank that notices the loss of another says so itself, unless the launcher of MPI ends it before it can; then this is all
+    that is known.
+    """
+
+    def __init__(self) -> None:
+        self.first: dict[int, int] = {}  # rank and process of those that ended before all others
+        self._selector = selectors.DefaultSelector()
+        self._watched: set[int] = set()
+
+    def __enter__(self) -> _Ends:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for key in list(self._selector.get_map().values()):
+            os.close(key.fd)
+        self._selector.close()
+
+    def wait(self, processes: dict[int, str], seconds: float) -> None:
+        """Watch these processes too, by their rank; return when the first ends, or after so many seconds."""
+        if not hasattr(os, "pidfd_open") or self.first:
+            time.sleep(seconds)
+            return
+        for rank, text in processes.items():
+            if rank not in self._watched and text.isdigit():
+                self._watched.add(rank)
+                try:
+                    descriptor = os.pidfd_open(int(text))
+                except OSError:  # it has ended already, or the system has no such descriptors
+                    continue
+                self._selector.register(descriptor, selectors.EVENT_READ, (rank, int(text)))
+        for key, _ in self._selector.select(seconds):
+            rank, process = key.data
+            self.first[rank] = process
+
+    def message(self) -> str:
+        """What can be said where no rank said anything."""
+        if not self.first:
+            return "[World] every rank ended without a word"
+        names = [
+            f"rank {r} (host {socket.gethostname()}, process {p})" for r, p in sorted(self.first.items())
+        ]
+        return f"[World] {' and '.join(names)} ended without a word: killed, or out of memory; the others were ended too"
 
 
 def _words(folder: Path, kind: str) -> dict[int, str]:
