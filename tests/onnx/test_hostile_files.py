@@ -100,6 +100,44 @@ def test_functions_that_double() -> None:
         load(model([helper.make_node("F39", ["x"], ["y"], domain="mine")], functions=functions))
 
 
+def looping(times: list[Any], depth: int) -> list[Any]:
+    """A node that repeats itself as often as ``times`` says, without an end of its own, inside as many others."""
+    inner = looping(times, depth - 1) if depth else [helper.make_node("Identity", ["s"], ["t"])]
+    if depth:
+        inner = [
+            helper.make_node("Identity", ["s"], ["x"]),
+            *inner,
+            helper.make_node("Identity", ["y"], ["t"]),
+        ]
+    body = helper.make_graph(
+        [*inner, helper.make_node("Identity", ["c"], ["d"])], "body",
+        [
+            helper.make_tensor_value_info("i", TensorProto.INT64, []),
+            helper.make_tensor_value_info("c", TensorProto.BOOL, []), helper.make_tensor_value_info("s", FLOAT, None),
+        ],
+        [helper.make_tensor_value_info("d", TensorProto.BOOL, []), helper.make_tensor_value_info("t", FLOAT, None)],
+    )  # fmt: skip
+    return [helper.make_node("Loop", [*times, "x"], ["y"], body=body)]
+
+
+@pytest.mark.parametrize(
+    ("times", "depth"), [(["", ""], 0), (["many", ""], 0), (["many", ""], 2), (["few", ""], 4)]
+)
+def test_a_loop_ends(times: list[str], depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a count and a condition, 2^62 times, and a few times inside a few times inside ..."""
+    monkeypatch.setattr("extensor.onnx.operators.control.MOST_TURNS", 300)
+    counts = [
+        helper.make_tensor(name, TensorProto.INT64, [], [value])
+        for name, value in (("many", 1 << 62), ("few", 4), ("all", 300))
+    ]
+    network = load(model(looping(times, depth), counts))
+    with pytest.raises(ValueError, match=r"\[Loop\] takes more than 300 turns"):
+        network(et.ones(2))
+    whole = load(model(looping(["all", ""], 0), counts))
+    for _ in range(2):  # each call counts its own
+        assert whole(et.ones(2)).tolist() == [1.0, 1.0]
+
+
 @pytest.mark.parametrize(
     "location",
     [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,38 @@ from ..proto import array_of, as_value
 from ..table import operator
 
 __all__: list[str] = []
+
+MOST_TURNS = 1_000_000  # of a loop and all loops inside it: a file must not keep us busy for ever
+
+
+class _Turns(threading.local):
+    """The turns that the outermost loop of this thread has taken, with those inside it; None outside of loops."""
+
+    taken: int | None = None
+
+    @contextmanager
+    def counted(self, operator: str) -> Iterator[Callable[[], None]]:
+        """What to call at each turn of a loop."""
+        outermost = self.taken is None
+        if outermost:
+            self.taken = 0
+        try:
+            yield lambda: self._take(operator)
+        finally:
+            if outermost:
+                self.taken = None
+
+    def _take(self, operator: str) -> None:
+        assert self.taken is not None
+        if self.taken >= MOST_TURNS:
+            raise ValueError(
+                f"[{operator}] takes more than {MOST_TURNS} turns, with the loops around it; if it is to end at all, raise "
+                f"{__name__}.MOST_TURNS"
+            )
+        self.taken += 1
+
+
+_TURNS = _Turns()
 
 
 def _truth(value: Any) -> bool:
@@ -42,13 +76,15 @@ def loop(
     state: list[Any] = list(initial)
     kept: list[list[Any]] = [[] for _ in range(outputs - len(state))]
     turn = 0
-    while going and (most is None or turn < most):
-        going_on, *results = body(as_value(np.array(turn, np.int64)), as_value(np.array(going)), *state)
-        going = _truth(going_on)
-        state = results[: len(state)]
-        for values, value in zip(kept, results[len(state) :]):
-            values.append(value)
-        turn += 1
+    with _TURNS.counted("Loop") as count_turn:
+        while going and (most is None or turn < most):
+            count_turn()
+            going_on, *results = body(as_value(np.array(turn, np.int64)), as_value(np.array(going)), *state)
+            going = _truth(going_on)
+            state = results[: len(state)]
+            for values, value in zip(kept, results[len(state) :]):
+                values.append(value)
+            turn += 1
     return (*state, *map(_stacked, kept))
 
 
@@ -69,15 +105,17 @@ def scan(
     backwards = scan_input_directions or [0] * num_scan_inputs
     kept: list[list[Any]] = [[] for _ in range(outputs - first)]
     length = sequences[0].shape[axes[0]] if sequences else 0
-    for step in range(length):
-        slices = [
-            et.take(x, length - 1 - step if back else step, axis)
-            for x, axis, back in zip(sequences, axes, backwards)
-        ]
-        results = body(*state, *slices)
-        state = results[:first]
-        for values, value in zip(kept, results[first:]):
-            values.append(value)
+    with _TURNS.counted("Scan") as count_turn:
+        for step in range(length):
+            count_turn()
+            slices = [
+                et.take(x, length - 1 - step if back else step, axis)
+                for x, axis, back in zip(sequences, axes, backwards)
+            ]
+            results = body(*state, *slices)
+            state = results[:first]
+            for values, value in zip(kept, results[first:]):
+                values.append(value)
     out_axes = scan_output_axes or [0] * len(kept)
     out_back = scan_output_directions or [0] * len(kept)
     stacked = [_stacked(v[::-1] if back else v, axis) for v, axis, back in zip(kept, out_axes, out_back)]
