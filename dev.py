@@ -4,8 +4,9 @@
     python3 dev.py demo        install, train LeNet-5 on embedded digits, verify the gradients it used
     python3 dev.py test        install, lint, check types, run every test and every example in the docs
     python3 dev.py pure        the whole test suite on the package without the native core
-    python3 dev.py sanitize address|undefined|thread [tests]
-                               all tests, or some, on a native core built with that sanitizer
+    python3 dev.py sanitize address|undefined|thread|address,undefined [tests]
+                               all tests, or some, on a native core built with that sanitizer; address and undefined
+                               behaviour can be watched in one run
     python3 dev.py aarch64     the core for 64-bit ARM under qemu-user, its bits against those of this processor; on Debian,
                                with g++-aarch64-linux-gnu and qemu-user; `aarch64 --every 10` checks one kernel in ten
     python3 dev.py accuracy    every float32 through every elementwise function; --stride 251 for some of them
@@ -190,14 +191,15 @@ SANITIZERS = {
 
 
 def sanitize(rest: list[str]) -> int:
-    if not rest or rest[0] not in SANITIZERS:
-        sys.exit(f"sanitize what? one of {', '.join(SANITIZERS)}")
+    known = (*SANITIZERS, "address,undefined")
+    if not rest or rest[0] not in known:
+        sys.exit(f"sanitize what? one of {' '.join(known)}")
     kind, *rest = rest
-    library, options = SANITIZERS[kind]
-    environment = Environment(f".venv-{kind}", "test")
+    watching = [SANITIZERS[name] for name in kind.split(",")]
+    environment = Environment(f".venv-{kind.replace(',', '-')}", "test")
     environment.install(
         f"building the native core with the {kind} sanitizer",
-        f"--config-settings=build-dir=build/{kind}",
+        f"--config-settings=build-dir=build/{kind.replace(',', '-')}",
         f"--config-settings=cmake.define.EXTENSOR_SANITIZE={kind}",
         isas(),
         "--config-settings=install.strip=false",
@@ -211,17 +213,18 @@ def sanitize(rest: list[str]) -> int:
             text=True,
             check=True,
         ).stdout.strip()
-        for name in (library, "libstdc++.so")
+        for name in (*(library for library, _ in watching), "libstdc++.so")
     ]
-    env = {"LD_PRELOAD": " ".join(runtimes), "OPENBLAS_NUM_THREADS": "1", **options}
+    env = {"LD_PRELOAD": " ".join(runtimes), "OPENBLAS_NUM_THREADS": "1"}
+    for _, options in watching:
+        env |= options
     # Threads are watched best without the address layout randomised.
     fixed = ["setarch", "-R"] if kind == "thread" else []
     # The shadow memory of these two leaves no room for tests that limit the address space.
-    without = ["-m", "not address_space"] if kind in ("address", "thread") else []
-    tests = rest or ["tests"]
-    return show(
-        [*fixed, environment.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *without, *tests], env
-    )
+    without = ["-m", "not address_space"] if kind != "undefined" else []
+    # A finding ends its process: with workers that is one test that failed, and the others go on.
+    pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider", *workers(), *without]
+    return show([*fixed, environment.python, *pytest, *(rest or ["tests", "--pyargs", "extensor"])], env)
 
 
 def accuracy(rest: list[str]) -> int:
