@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -234,6 +235,17 @@ def test_masks_are_not_dropped() -> None:
     with pytest.raises(TypeError, match=r"^\[tensor\] data has masked elements"):
         et.tensor(np.ma.masked_array([1.0, 2.0], mask=[True, False]))
     assert et.tensor(np.ma.masked_array([1.0, 2.0], mask=False)).tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("make", [et.tensor, et.asarray])
+def test_complex_numbers_keep_their_imaginary_part(make: Callable[..., et.ExTensor]) -> None:
+    data = np.array([1 + 2j, 0])
+    for given in (data, data[0], et.tensor(data)):
+        for dtype in (et.float32, et.bfloat16, et.int32):
+            with pytest.raises(TypeError, match=f"does not become {dtype}"):
+                make(given, dtype=dtype)
+    assert make(data, dtype=et.complex64).tolist() == [1 + 2j, 0]
+    assert make(data, dtype=bool).tolist() == [True, False]
 
 
 def test_no_dtype_is_float32() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 import numpy as np
 
 from .devices import DeviceArray, jax, kept_there
-from .dtypes import SUPPORTED, as_dtype, bfloat16, complex64, complex128, float32, float64
+from .dtypes import COMPLEX, SUPPORTED, as_dtype, bfloat16, bool_, complex64, complex128, float32, float64
 from .errors import GraphError, describe
 
 try:
@@ -541,6 +541,11 @@ def _to_numpy(function: str, data: Any, dtype: Any, copy: bool | None) -> np.nda
         )
     if isinstance(data, (np.ndarray, np.generic)):
         _check_supported(function, data.dtype)
+        if data.dtype.kind == "c" and wanted not in (None, bool_, *COMPLEX):
+            raise TypeError(
+                f"[{function}] data has dtype {data.dtype}, which does not become {wanted}: it would lose its imaginary "
+                f"part; take the real part first: data.real"
+            )
     try:
         with np.errstate(
             all="ignore"

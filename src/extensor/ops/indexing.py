@@ -85,8 +85,8 @@ def _selected(function: str, shape: Shape, key: Key) -> Shape:
 
     Where positions are concerned, only their number counts here: the kernel sees whether they are in bounds.
     """
-    whole = np.broadcast_to(np.False_, shape)
-    return _lookup(function, shape, np.ndarray.__getitem__, whole, tuple(map(_like, key))).shape
+    places = tuple(map(_like, key))
+    return _lookup(function, shape, lambda: np.broadcast_to(np.False_, shape)[places].shape)
 
 
 def _like(part: Any) -> Any:
