@@ -94,11 +94,13 @@ bool is_finite(const Arrays& in, int i) {
   });
 }
 
-// x, weight, bias, stride, padding, dilation, groups
+// x, weight, bias, stride, padding, dilation, groups; with "relu" behind them, max(y, 0) of the result.
 PyObject* call_conv2d(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  if (count != 7) return not_covered();
+  const bool relu = count == 8 && is_text(args[7], "relu");
+  if (count != 7 && !relu) return not_covered();
   Arrays in;
-  if (!in.read(args, 1)) return call_widened(call_conv2d, self, args, count);
+  if (!in.read(args, 1)) return relu ? not_covered() : call_widened(call_conv2d, self, args, count);
+  if (relu && is_half(in.dtype)) return not_covered();
   const npy_intp *x = in.shape(0), *weight = in.shape(1);
   ConvShape s;
   if (!read_geometry(args + 3, weight, x, s) || (in.array(2) != nullptr && in.shape(2)[0] != weight[0])) return not_covered();
@@ -108,7 +110,7 @@ PyObject* call_conv2d(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const std::shared_ptr<KeptWeight> kept = held_weight(args[1], s, false);
   compute(in.dtype, s, [&](auto zero) {
     using T = decltype(zero);
-    conv_forward(s, in.data<T>(0), in.data<T>(1), in.data<T>(2), data_of<T>(out), kept.get());
+    conv_forward(s, in.data<T>(0), in.data<T>(1), in.data<T>(2), data_of<T>(out), kept.get(), relu);
   });
   return out.release();
 }

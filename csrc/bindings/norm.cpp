@@ -94,14 +94,18 @@ bool are_vectors(const Operands<most>& operands, std::initializer_list<int> indi
   return true;
 }
 
-// x, weight, bias, running_mean, running_var, training, momentum, eps
+// x, weight, bias, running_mean, running_var, training, momentum, eps. Two more join what follows: a tensor that is added, or None, and
+// whether relu comes last.
 PyObject* call_channels(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  PyArrayObject* x = count == 8 ? as_array(args[0]) : nullptr;
+  PyArrayObject* x = count == 8 || count == 10 ? as_array(args[0]) : nullptr;
   if (!covers_channels(x)) return not_covered();
   const DType dtype = dtype_of(x);
-  Operands<5> operands;
+  Operands<6> operands;
   for (int i = 0; i < 5; ++i)
     if (!operands.take(i, args[i], dtype)) return not_covered();
+  bool relu = false;
+  if (count == 10 && (!operands.take(5, args[8], dtype) || !has_last_axes(operands.array(5), x, PyArray_NDIM(x)) || !read_flag(args[9], relu)))
+    return not_covered();
   double momentum, eps;
   bool training;
   if (!read_flag(args[5], training) || !read_number(args[6], momentum) || !read_number(args[7], eps)) return not_covered();
@@ -113,7 +117,7 @@ PyObject* call_channels(PyObject*, PyObject* const* args, Py_ssize_t count) {
   with_type(dtype, [&](auto zero) {
     using T = decltype(zero);
     const ChannelNorm<T> norm{shape[0], shape[1], product_of(shape + 2, PyArray_NDIM(x) - 2), operands.data<T>(0), operands.data<T>(1),
-                              operands.data<T>(2), operands.data<T>(3), operands.data<T>(4), training, momentum, eps};
+                              operands.data<T>(2), operands.data<T>(3), operands.data<T>(4), training, momentum, eps, operands.data<T>(5), relu};
     MaybeReleaseGil unlocked(double(PyArray_SIZE(x)) * norm_ns * 2);
     norm_functions<T>().channels(norm, data_of<T>(found[0]), data_of<T>(found[1]), data_of<T>(found[2]));
   });
@@ -122,14 +126,23 @@ PyObject* call_channels(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return tuple_of(found);
 }
 
-// g, g_mean, g_var, x, weight, running_mean, running_var, training, momentum, eps, needs
+// g, g_mean, g_var, x, weight, running_mean, running_var, training, momentum, eps, needs. Three more join what follows, on its way
+// back: what relu returned; a gradient that is added to g first, or None; and whether what then arrives here is wanted as a fourth
+// result. There g_mean and g_var may be None, for zeros.
 PyObject* call_channels_backward(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  PyArrayObject* x = count == 11 ? as_array(args[3]) : nullptr;
+  const bool joined = count == 14;
+  PyArrayObject* x = count == 11 || joined ? as_array(args[3]) : nullptr;
   if (!covers_channels(x)) return not_covered();
   const DType dtype = dtype_of(x);
-  Operands<7> operands;
+  Operands<9> operands;
   for (int i = 0; i < 7; ++i)
     if (!operands.take(i, args[i], dtype)) return not_covered();
+  bool keeps = false;
+  if (joined) {
+    for (int i = 7; i < 9; ++i)
+      if (!operands.take(i, args[4 + i], dtype) || !has_last_axes(operands.array(i), x, PyArray_NDIM(x))) return not_covered();
+    if (operands.array(7) == nullptr || !read_flag(args[13], keeps)) return not_covered();
+  }
   double momentum, eps;
   bool training, needs[3];
   if (!read_flag(args[7], training) || !read_number(args[8], momentum) || !read_number(args[9], eps) || !read_flags(args[10], needs, 3))
@@ -137,19 +150,20 @@ PyObject* call_channels_backward(PyObject*, PyObject* const* args, Py_ssize_t co
   const npy_intp* shape = PyArray_DIMS(x);
   const int known = training ? 1 : 5;  // the gradients of the new statistics, or the statistics
   if (operands.array(0) == nullptr || !has_last_axes(operands.array(0), x, PyArray_NDIM(x)) || !are_vectors(operands, {1, 2, 4, 5, 6}, shape[1]) ||
-      operands.array(known) == nullptr || operands.array(known + 1) == nullptr)
+      (!(joined && training) && (operands.array(known) == nullptr || operands.array(known + 1) == nullptr)))
     return not_covered();
   Array grads[] = {make_wanted(needs[0], dtype, PyArray_NDIM(x), shape), make_wanted(needs[1], dtype, 1, shape + 1),
-                   make_wanted(needs[2], dtype, 1, shape + 1)};
+                   make_wanted(needs[2], dtype, 1, shape + 1), make_wanted(keeps, dtype, PyArray_NDIM(x), shape)};
   with_type(dtype, [&](auto zero) {
     using T = decltype(zero);
     const ChannelNorm<T> norm{shape[0], shape[1], product_of(shape + 2, PyArray_NDIM(x) - 2), operands.data<T>(3), operands.data<T>(4),
                               nullptr, operands.data<T>(5), operands.data<T>(6), training, momentum, eps};
+    const ChannelGradient<T> arriving{operands.data<T>(0), operands.data<T>(7), operands.data<T>(8), data_of<T>(grads[keeps ? 3 : 0])};
     MaybeReleaseGil unlocked(double(PyArray_SIZE(x)) * norm_ns * 3);
-    norm_functions<T>().channels_backward(norm, operands.data<T>(0), operands.data<T>(1), operands.data<T>(2), data_of<T>(grads[0]),
-                                          data_of<T>(grads[1]), data_of<T>(grads[2]));
+    norm_functions<T>().channels_backward(norm, arriving, operands.data<T>(1), operands.data<T>(2), data_of<T>(grads[0]), data_of<T>(grads[1]),
+                                          data_of<T>(grads[2]));
   });
-  return tuple_of(grads);
+  return tuple_of(grads, joined ? 4 : 3);
 }
 
 // The number of groups, which must divide the channels; 0 for anything else.

@@ -277,6 +277,18 @@ def test_structures_of_arguments_and_results() -> None:
     assert len(run.programs) == 1
 
 
+def test_tensors_that_are_returned_as_they_are() -> None:
+    first, second = et.tensor([7.0, 8.0]), et.tensor([1.0, 2.0, 3.0])
+    run = et.compile(lambda x: (x * 2.0, first, [x + 1.0, second]))
+    for value in (1.0, 2.0, 3.0):
+        doubled, one, (more, other) = run(et.full((2,), value))
+        assert doubled.tolist() == [2 * value] * 2
+        assert more.tolist() == [value + 1] * 2
+        assert one.tolist() == [7.0, 8.0]
+        assert other.tolist() == [1.0, 2.0, 3.0]
+    assert len(run.programs) == 1
+
+
 def test_arrays_are_arguments_not_constants() -> None:
     double = et.compile(lambda x: et.asarray(x) * 2.0)
     for i in range(3):

@@ -116,7 +116,7 @@ void note_values(const Tree& tree, std::vector<int>& uses) {
   for (const Tree& child : tree.children) note_values(child, uses);
 }
 
-// linear, then relu of nothing but its result: the product applies relu as it writes. relu_backward asks where its second
+// linear or conv2d, then relu of nothing but its result: the product applies relu as it writes. relu_backward asks where its second
 // argument is above zero, and relu(x) is above zero where x is, so it may be given either.
 void join_activations(Program* self, PyObject* described) {
   std::vector<Instruction>& steps = *self->steps;
@@ -137,7 +137,8 @@ void join_activations(Program* self, PyObject* described) {
     const size_t from = size_t(relu.arguments[0]);
     if (maker[from] < 0 || uses[from] != 1) continue;
     Instruction& product = steps[size_t(maker[from])];
-    if (product.native == nullptr || product.arguments.size() != 3 || std::strcmp(name_of(item(item(described, maker[from]), 1)), "linear") != 0) continue;
+    const char* name = product.native == nullptr ? "" : name_of(item(item(described, maker[from]), 1));
+    if (std::strcmp(name, "linear") != 0 && std::strcmp(name, "conv2d") != 0) continue;
     product.join = Instruction::product;
     relu.join = Instruction::activation;
     product.join_number = relu.join_number = joins++;

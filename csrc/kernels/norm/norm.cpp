@@ -7,6 +7,7 @@
 
 #include "core/threads.hpp"
 #include "core/workspace.hpp"
+#include "kernels/elementwise/slopes.hpp"
 #include "kernels/norm/statistics.hpp"
 
 namespace extensor::EXTENSOR_ISA {
@@ -136,8 +137,20 @@ struct ChannelSums {
   double d = 0, dd = 0, g = 0, gd = 0;
 };
 
+// A vector of the gradient that arrives, from `at` on, made of its parts and left where it is wanted.
+template <class T>
+EXTENSOR_INLINE Wide<T> arriving(const ChannelGradient<T>& gradient, int64_t at, int64_t count) {
+  Wide<T> g = load_wide(gradient.g + at, count);
+  if (gradient.passed == nullptr) return g;
+  if (gradient.added != nullptr) g = g + load_wide(gradient.added + at, count);
+  const Wide<T> relu = load_wide(gradient.passed + at, count);
+  for (int p = 0; p < wide_parts; ++p) part_of(g, p) = passed(part_of(g, p), part_of(relu, p), part_of(relu, p) > 0.0);
+  if (gradient.made != nullptr) store_wide(gradient.made + at, g, count);
+  return g;
+}
+
 template <class T, bool with_gradient>
-EXTENSOR_INLINE ChannelSums channel_sums(const ChannelNorm<T>& norm, int64_t channel, const T* g, double shift) {
+EXTENSOR_INLINE ChannelSums channel_sums(const ChannelNorm<T>& norm, int64_t channel, const ChannelGradient<T>& gradient, double shift) {
   constexpr int lanes = wide_lanes<T>, parts = lanes / wide_lanes<double>;
   const Vec<double> centre(shift);
   Wide<double> d_sum[parts], dd_sum[parts], g_sum[parts], gd_sum[parts];  // a chain for each part of a vector: they overlap
@@ -147,7 +160,7 @@ EXTENSOR_INLINE ChannelSums channel_sums(const ChannelNorm<T>& norm, int64_t cha
     const auto add = [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
       const Wide<T> x = load_wide(norm.x + at + i, count, T(shift));
       Wide<T> grad(0.0);
-      if constexpr (with_gradient) grad = load_wide(g + at + i, count);
+      if constexpr (with_gradient) grad = arriving(gradient, at + i, count);
       for (int part = 0; part < parts; ++part) {
         const Wide<double> d = widened_part(x, part) - centre;
         d_sum[part] = d_sum[part] + d, dd_sum[part] = fma(d, d, dd_sum[part]);
@@ -184,7 +197,7 @@ void channels(const ChannelNorm<T>& norm, T* y, T* new_mean, T* new_var) {
       double mean, var;
       if (norm.training) {
         const double shift = double(norm.x[c * norm.inner]);
-        const ChannelSums sums = channel_sums<T, false>(norm, c, nullptr, shift);
+        const ChannelSums sums = channel_sums<T, false>(norm, c, {nullptr}, shift);
         const double off = sums.d / double(n), squares = sums.dd - sums.d * off;
         mean = shift + off, var = squares / double(n);
         if (var < 0) var = 0;
@@ -209,12 +222,14 @@ void channels(const ChannelNorm<T>& norm, T* y, T* new_mean, T* new_var) {
 
 // dx = along_g g + along_x (x - mean) + rest
 template <class T>
-void channels_backward(const ChannelNorm<T>& norm, const T* g, const T* g_mean, const T* g_var, T* grad_x, T* grad_weight, T* grad_bias) {
+void channels_backward(const ChannelNorm<T>& norm, const ChannelGradient<T>& gradient, const T* g_mean, const T* g_var, T* grad_x, T* grad_weight,
+                       T* grad_bias) {
   const int64_t n = norm.batch * norm.inner;
+  const T* g = gradient.passed == nullptr ? gradient.g : gradient.made;
   parallel_for(norm.channels, double(n) * norm_ns * 3 + 50, [&](int64_t begin, int64_t end) {
     for (int64_t c = begin; c < end; ++c) {
       const double shift = norm.training ? double(norm.x[c * norm.inner]) : double(norm.running_mean[c]);
-      const ChannelSums sums = channel_sums<T, true>(norm, c, g, shift);
+      const ChannelSums sums = channel_sums<T, true>(norm, c, gradient, shift);
       const double off = norm.training ? sums.d / double(n) : 0.0, mean = shift + off;
       double var = norm.training ? (sums.dd - sums.d * off) / double(n) : double(norm.running_var[c]);
       if (norm.training && var < 0) var = 0;
@@ -225,8 +240,8 @@ void channels_backward(const ChannelNorm<T>& norm, const T* g, const T* g_mean, 
       const double scale = (norm.weight == nullptr ? 1.0 : double(norm.weight[c])) * inverse;
       double along_x = 0, rest = 0;
       if (norm.training) {
-        along_x = -scale * inverse * inverse * along / double(n) + 2 * norm.momentum * double(g_var[c]) / double(n - 1);
-        rest = (norm.momentum * double(g_mean[c]) - scale * sums.g) / double(n);
+        along_x = -scale * inverse * inverse * along / double(n) + 2 * norm.momentum * (g_var == nullptr ? 0.0 : double(g_var[c])) / double(n - 1);
+        rest = (norm.momentum * (g_mean == nullptr ? 0.0 : double(g_mean[c])) - scale * sums.g) / double(n);
       }
       const Centre<T> centred(mean);
       const Vec<T> by_g(scale), by_x(along_x), plus(rest);

@@ -33,6 +33,15 @@ struct ChannelNorm {
   bool relu = false;         // and what follows that
 };
 
+// The gradient that arrives at such channels: g, or what a relu behind them, and a sum behind that, make of it on the way back.
+template <class T>
+struct ChannelGradient {
+  const T* g;
+  const T* passed = nullptr;  // what relu returned: the gradient is 0 where that is not above 0,
+  const T* added = nullptr;   // and the sum of g and this one elsewhere;
+  T* made = nullptr;          // it is left here, which may be where the gradient of x comes
+};
+
 // Groups of neighbouring channels of a dense [batch, channels, inner] tensor.
 template <class T>
 struct GroupNorm {
@@ -50,8 +59,9 @@ struct NormFunctions {
   void (*rows_backward)(const RowNorm<T>&, const T* g, T* grad_x, T* grad_weight, T* grad_bias);
   // new_mean and new_var (one value per channel) may be nullptr.
   void (*channels)(const ChannelNorm<T>&, T* y, T* new_mean, T* new_var);
-  void (*channels_backward)(const ChannelNorm<T>&, const T* g, const T* g_mean, const T* g_var, T* grad_x, T* grad_weight,
-                            T* grad_bias);
+  // g_mean and g_var, of the new statistics, are nullptr for zeros.
+  void (*channels_backward)(const ChannelNorm<T>&, const ChannelGradient<T>& g, const T* g_mean, const T* g_var, T* grad_x,
+                            T* grad_weight, T* grad_bias);
 };
 
 struct NormTable {

@@ -19,6 +19,7 @@ from ..tensor import ExTensor, asarray
 from .checking import checked_run
 from .device_program import DeviceProgram
 from .drawing import boxes_of
+from .joined_norms import join_norms
 from .joining import join_steps
 from .program import Program
 from .recording import Recording
@@ -100,8 +101,10 @@ class Compiled:
         return fill(result, lambda t: _given_back(t, own_args, own_kwargs, args, kwargs))
 
     def _keep(self, recording: Recording, args: Any, kwargs: Any, result: Any) -> None:
-        if self._make is Program and self.keeps and not self.check:  # which compares step by step
-            join_steps(recording, result)
+        if self._make is Program and not self.check:  # which compares step by step
+            if self.keeps:
+                join_steps(recording, result)
+            join_norms(recording, result)
         try:
             program = self._make(self.fn, recording, args, kwargs, result)
         except CompileError as error:  # of what a device cannot run

@@ -24,14 +24,15 @@ try:
 except ModuleNotFoundError:
     joined_conv2d = joined_linear = None  # type: ignore[assignment]
 
-__all__ = ["join_steps"]
+__all__ = ["held_places", "join_steps", "one_by_one"]
 
 
 def join_steps(recording: Recording, result: Any) -> None:
     """Join what can be joined, if the run has changed no parameter and no gradient."""
     if joined_conv2d is None or recording.committed or not _is_inference(recording):
         return
-    uses = Counter(_places(recording, result))
+    uses = Counter(place for step in recording.steps for place in step.arguments)
+    uses.update(held_places(recording, result))
     steps = recording.steps
     joined: list[Step | None] = []
     while len(joined) < len(steps):
@@ -52,11 +53,11 @@ def _is_inference(recording: Recording) -> bool:
     )
 
 
-def _places(recording: Recording, result: Any) -> Iterator[Place]:
-    """Every use of a value: by steps, in the result, and as what is left in attributes."""
-    for step in recording.steps:
-        yield from step.arguments
+def held_places(recording: Recording, result: Any) -> Iterator[Place]:
+    """What the run leaves behind: in its result, in attributes, as parameters and gradients."""
     left = [vars(owner).get(name) for owner, name in recording.attributes.values()]
+    for leaf in recording.leaves.values():
+        left += [leaf.tensor, leaf.tensor._grad]
     for tensor in tensors_of((result, [t for t in left if isinstance(t, ExTensor)])):
         place = recording.find(tensor)
         if place is not None:
@@ -100,10 +101,10 @@ class _Chain(ABC):
         results[end] = last.results[0]
         kernel, arguments = self._joined(end, len(results))
         name = " + ".join(part.name for part in self.parts)
-        return Step(
-            "kernel", name, kernel, _one_by_one(self.recording, self.parts, arguments, end, len(results)), arguments, results,
-            first=self.parts[0].first, call=last.call,
-        )  # fmt: skip
+        wanted = [None] * end + [last.first] + [None] * (len(results) - end - 1)
+        reference = one_by_one(self.recording, self.parts, arguments, wanted)
+        first = self.parts[0].first
+        return Step("kernel", name, kernel, reference, arguments, results, first=first, call=last.call)
 
     def _takes_sum(self, step: Step, made: Place) -> bool:
         """Whether the step adds what is there before the chain to its result."""
@@ -193,12 +194,13 @@ class _LinearChain(_Chain):
 _CHAINS: dict[str, type[_Chain]] = {"conv2d": _ConvChain, "linear": _LinearChain}
 
 
-def _one_by_one(recording: Recording, parts: list[Step], arguments: list[Place], end: int, count: int) -> Any:
-    """The definition of a joined step: its parts, one after the other."""
+def one_by_one(recording: Recording, parts: list[Step], arguments: list[Place], wanted: list[int | None]) -> Any:
+    """The definition of a joined step: its parts, one after the other. It returns the results with these positions."""
+    own = {part.first + k for part in parts for k in range(len(part.results))}
 
     def where(place: Place) -> Any:
         """A function of the given values and those computed so far."""
-        if place.kind == "result" and place.position >= parts[0].first:
+        if place.kind == "result" and place.position in own:
             return lambda given, made: made[place.position]
         if place in arguments:
             position = arguments.index(place)
@@ -206,18 +208,17 @@ def _one_by_one(recording: Recording, parts: list[Step], arguments: list[Place],
         value = recording.constants[place.position]
         return lambda given, made: value
 
-    calls = [(part, [where(place) for place in part.arguments]) for part in parts]
+    calls = [(part, part.first, [where(place) for place in part.arguments]) for part in parts]
 
     def run(*given: Any) -> Any:
-        made: dict[int, Any] = {}
-        for part, places in calls:
+        made: dict[int | None, Any] = {None: None}
+        for part, first, places in calls:
             values = [place(given, made) for place in places]
             found = NotImplemented if part.native is None else part.native(*values)
             if found is NotImplemented:
                 found = part.reference(*values)
-            made[part.first] = found if len(part.results) == 1 else found[0]
-        result = [None] * count
-        result[end] = made[parts[-1].first]
-        return tuple(result) if count > 1 else result[0]
+            made.update(enumerate([found] if len(part.results) == 1 else found, first))
+        result = tuple(made[position] for position in wanted)
+        return result if len(wanted) > 1 else result[0]
 
     return run

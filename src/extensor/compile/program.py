@@ -29,7 +29,7 @@ from ..graph import this_thread
 from ..tensor import ExTensor
 from .recording import Place, Recording, Step
 from .runner import Runner
-from .trees import Kind, Tree, flat, tree_of
+from .trees import Kind, Tree, flat, tensors_of, tree_of
 from .watching import watches_of
 
 try:
@@ -73,6 +73,8 @@ class Program:
         self._attribute_inputs()
         self.effects = self._effects()
         self._fingerprint = self._modules_now()
+        for tensor in tensors_of(result):
+            self._value(tensor)  # which may be a new constant: numbers hold from here on
         self.result_tree = tree_of(result, self._result_tensor)
         self.releases, self.planned_bytes = self._lifetimes()
         self.description = self._description()
