@@ -156,8 +156,15 @@ EXTENSOR_INLINE ChannelSums channel_sums(const ChannelNorm<T>& norm, int64_t cha
   Wide<double> d_sum[parts], dd_sum[parts], g_sum[parts], gd_sum[parts];  // a chain for each part of a vector: they overlap
   for (int part = 0; part < parts; ++part) d_sum[part] = dd_sum[part] = g_sum[part] = gd_sum[part] = Wide<double>(0.0);
   for (int64_t b = 0; b < norm.batch; ++b) {
-    const int64_t at = (b * norm.channels + channel) * norm.inner;
+    // The rows of a channel lie far apart, often each in a page of its own, where the processor does not look ahead.
+    const int64_t at = (b * norm.channels + channel) * norm.inner, next = b + 1 < norm.batch ? at + norm.channels * norm.inner : at;
     const auto add = [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
+      __builtin_prefetch(norm.x + next + i);
+      if constexpr (with_gradient) {
+        __builtin_prefetch(gradient.g + next + i);
+        if (gradient.passed != nullptr) __builtin_prefetch(gradient.passed + next + i);
+        if (gradient.added != nullptr) __builtin_prefetch(gradient.added + next + i);
+      }
       const Wide<T> x = load_wide(norm.x + at + i, count, T(shift));
       Wide<T> grad(0.0);
       if constexpr (with_gradient) grad = arriving(gradient, at + i, count);
