@@ -33,19 +33,44 @@ void forward(int64_t rows, int64_t classes, const T* x, const int64_t* labels, T
   });
 }
 
+// softmax_row of `count` rows of at most one vector each. One step for all rows before the next, as above.
+template <class T>
+EXTENSOR_INLINE void softmax_of_short_rows(const T* x, int64_t count, int64_t classes, T* y) {
+  T largest[together], sums[together];
+  for (int64_t i = 0; i < count; ++i) largest[i] = T(fold_row<Largest, T>(x + i * classes, classes));
+  for (int64_t i = 0; i < count; ++i)
+    store_wide(y + i * classes, exp(load_wide(x + i * classes, classes, T(-__builtin_inf())) - Vec<T>(double(largest[i]))), classes);
+  for (int64_t i = 0; i < count; ++i)
+    sums[i] = T(sum_pairs<T>(classes, [&](int64_t k, int64_t n) EXTENSOR_INLINE_LAMBDA { return load_wide(y + i * classes + k, n); }));
+  for (int64_t i = 0; i < count; ++i) {
+    const Vec<T> sum(double(sums[i])), inverse = 1.0 / sum;
+    for_each_vector<T>(classes, [&](int64_t k, int64_t n) EXTENSOR_INLINE_LAMBDA {
+      T* to = y + i * classes + k;
+      store_first(to, share_of(load_first(to, n), sum, inverse), n);
+    });
+  }
+}
+
 template <class T>
 void backward(int64_t rows, int64_t classes, const T* x, const int64_t* labels, const T* upstream, int64_t upstream_step, T* out) {
   parallel_for(rows, double(classes) * element_ns + 20, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      const T* row = x + r * classes;
-      T* to = out + r * classes;
+    const auto scale = [&](int64_t r) EXTENSOR_INLINE_LAMBDA {
       // A row that is left out is multiplied by 0, so that its nan stay.
-      const T scale = labels[r] < 0 ? T(0) : upstream[r * upstream_step];
-      softmax_row(row, classes, to);
-      if (labels[r] >= 0) to[labels[r]] -= T(1);
+      const Vec<T> factor(labels[r] < 0 ? 0.0 : double(upstream[r * upstream_step]));
       for_each_vector<T>(classes, [&](int64_t i, int64_t count) EXTENSOR_INLINE_LAMBDA {
-        store_first(to + i, load_first(to + i, count) * Vec<T>(double(scale)), count);
+        T* to = out + r * classes + i;
+        store_first(to, load_first(to, count) * factor, count);
       });
+    };
+    const bool is_short = classes <= wide_lanes<T>;
+    const int64_t block = is_short ? together : 1;
+    for (int64_t first = begin; first < end; first += block) {
+      const int64_t count = end - first < block ? end - first : block;
+      if (is_short) softmax_of_short_rows(x + first * classes, count, classes, out + first * classes);
+      else softmax_row(x + first * classes, classes, out + first * classes);
+      for (int64_t r = first; r < first + count; ++r)
+        if (labels[r] >= 0) out[r * classes + labels[r]] -= T(1);
+      for (int64_t r = first; r < first + count; ++r) scale(r);
     }
   });
 }
