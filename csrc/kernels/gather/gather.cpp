@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/threads.hpp"
+#include "kernels/gather/slices.hpp"
 
 namespace extensor {
 namespace {
@@ -23,25 +24,11 @@ struct Buckets {
   }
 };
 
-template <class T>
-void add_slices(const int64_t* members, int64_t count, int64_t inner, const T* g, T* out) {
-  if (count == 1) {
-    const T* from = g + members[0] * inner;
-    for (int64_t c = 0; c < inner; ++c) out[c] = T(0) + from[c];  // of a negative zero the sum is 0
-    return;
-  }
-  constexpr int64_t strip = 256;
-  for (int64_t start = 0; start < inner; start += strip) {
-    const int64_t width = inner - start < strip ? inner - start : strip;
-    const T *first = g + members[0] * inner + start, *second = g + members[1] * inner + start;
-    double totals[strip];
-    for (int64_t c = 0; c < width; ++c) totals[c] = double(first[c]) + double(second[c]);
-    for (int64_t m = 2; m < count; ++m) {
-      const T* from = g + members[m] * inner + start;
-      for (int64_t c = 0; c < width; ++c) totals[c] += double(from[c]);
-    }
-    for (int64_t c = 0; c < width; ++c) out[start + c] = T(0) + T(totals[c]);
-  }
+void add_slices(const int64_t* members, int64_t count, int64_t inner, const float* g, float* out) {
+  EXTENSOR_SELECT(slice_table)().add32(members, count, inner, g, out);
+}
+void add_slices(const int64_t* members, int64_t count, int64_t inner, const double* g, double* out) {
+  EXTENSOR_SELECT(slice_table)().add64(members, count, inner, g, out);
 }
 
 // Wide slices: each of the result adds up its own.
