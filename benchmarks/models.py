@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,13 +57,14 @@ def text(batch: int, length: int) -> Callable[[np.random.Generator], tuple[np.nd
 # The networks in PyTorch, with the names of ours, so that a state dict moves over by name.
 
 
-def torch_mlp(torch: Any) -> Any:
+def torch_mlp(torch: Any, sizes: Sequence[int] = (784, 128, 10)) -> Any:
     nn = torch.nn
 
     class MLP(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.layers = nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
+            layers = [layer for a, b in zip(sizes, sizes[1:]) for layer in (nn.Linear(a, b), nn.ReLU())]
+            self.layers = nn.Sequential(*layers[:-1])
 
         def forward(self, x: Any) -> Any:
             return self.layers(x)
@@ -125,17 +126,17 @@ def torch_resnet(torch: Any) -> Any:
     return ResNet20()
 
 
-def torch_gpt(torch: Any, bias: bool = True) -> Any:
+def torch_gpt(torch: Any, bias: bool = True, context: int = 64, heads: int = 4, width: int = 128) -> Any:
     nn = torch.nn
 
     class Attention(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.c_attn, self.c_proj = nn.Linear(128, 384, bias), nn.Linear(128, 128, bias)
+            self.c_attn, self.c_proj = nn.Linear(width, 3 * width, bias), nn.Linear(width, width, bias)
 
         def forward(self, x: Any) -> Any:
-            n, t, width = x.shape
-            q, k, v = (p.view(n, t, 4, 32).transpose(1, 2) for p in self.c_attn(x).split(128, -1))
+            n, t, _ = x.shape
+            q, k, v = (p.view(n, t, heads, -1).transpose(1, 2) for p in self.c_attn(x).split(width, -1))
             y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
             return self.c_proj(y.transpose(1, 2).reshape(n, t, width))
 
@@ -143,9 +144,9 @@ def torch_gpt(torch: Any, bias: bool = True) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.c_fc, self.gelu, self.c_proj = (
-                nn.Linear(128, 512, bias),
+                nn.Linear(width, 4 * width, bias),
                 nn.GELU(),
-                nn.Linear(512, 128, bias),
+                nn.Linear(4 * width, width, bias),
             )
 
         def forward(self, x: Any) -> Any:
@@ -155,7 +156,7 @@ def torch_gpt(torch: Any, bias: bool = True) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.ln_1, self.attn, self.ln_2, self.mlp = (
-                nn.LayerNorm(128, bias=bias), Attention(), nn.LayerNorm(128, bias=bias), FeedForward(),
+                nn.LayerNorm(width, bias=bias), Attention(), nn.LayerNorm(width, bias=bias), FeedForward(),
             )  # fmt: skip
 
         def forward(self, x: Any) -> Any:
@@ -165,9 +166,9 @@ def torch_gpt(torch: Any, bias: bool = True) -> Any:
     class GPT(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.wte, self.wpe = nn.Embedding(VOCABULARY, 128), nn.Embedding(64, 128)
+            self.wte, self.wpe = nn.Embedding(VOCABULARY, width), nn.Embedding(context, width)
             self.h = nn.ModuleList([Block() for _ in range(4)])
-            self.ln_f, self.lm_head = nn.LayerNorm(128, bias=bias), nn.Linear(128, VOCABULARY, bias=False)
+            self.ln_f, self.lm_head = nn.LayerNorm(width, bias=bias), nn.Linear(width, VOCABULARY, bias=False)
             self.lm_head.weight = self.wte.weight
 
         def forward(self, tokens: Any) -> Any:
