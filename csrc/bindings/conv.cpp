@@ -20,9 +20,6 @@ namespace {
 // Whether there are kernels for these elements as they are.
 bool is_convolved(DType dtype) { return is_float(dtype) || has_half_conv(dtype); }
 
-// One channel leaves half of every pair empty: better widened.
-bool is_better_widened(DType dtype, const ConvShape& s) { return is_half(dtype) && (s.inputs == 1 || s.outputs == 1); }
-
 // The arrays of a convolution: images, images or weights, and a third that has `last_axes` axes or is None.
 struct Arrays : Operands<3> {
   DType dtype = DType::other;
@@ -104,7 +101,7 @@ PyObject* call_conv2d(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const npy_intp *x = in.shape(0), *weight = in.shape(1);
   ConvShape s;
   if (!read_geometry(args + 3, weight, x, s) || (in.array(2) != nullptr && in.shape(2)[0] != weight[0])) return not_covered();
-  if (is_better_widened(in.dtype, s)) return call_widened(call_conv2d, self, args, count);
+  if (is_half(in.dtype) && is_better_widened(s)) return call_widened(call_conv2d, self, args, count);
   const npy_intp y[] = {x[0], weight[0], s.y[0], s.y[1]};
   Array out = make_array(in.dtype, 4, y);
   const std::shared_ptr<KeptWeight> kept = held_weight(args[1], s, false);
@@ -193,7 +190,7 @@ PyObject* call_conv_transpose2d(PyObject* self, PyObject* const* args, Py_ssize_
     shape[2 + d] = (x[2 + d] - 1) * stride[d] + dilation[d] * (weight[2 + d] - 1) + 1 + more[d] - padding[2 * d] - padding[2 * d + 1];
   }
   if (!read_geometry(args + 3, weight, shape, s) || !is_finite(in, 1)) return not_covered();
-  if (is_better_widened(in.dtype, s)) return call_widened(call_conv_transpose2d, self, args, count);
+  if (is_half(in.dtype) && is_better_widened(s)) return call_widened(call_conv_transpose2d, self, args, count);
   s.y[0] = x[2], s.y[1] = x[3];  // fewer than fit, if output_padding is a step or more
   Array out = make_array(in.dtype, 4, shape);
   compute(in.dtype, s, [&](auto zero) {
@@ -231,7 +228,7 @@ PyObject* call_backward(PyObject* self, PyObject* const* args, Py_ssize_t count)
   ConvShape s;
   if (!read_geometry(args + 3, weight, Transposed ? g : x, s) || (!Transposed && !is_finite(in, 2))) return not_covered();
   if (!Transposed && (g[0] != x[0] || g[1] != weight[0] || g[2] != s.y[0] || g[3] != s.y[1])) return not_covered();
-  if (is_better_widened(in.dtype, s)) return call_widened(call_backward<Transposed>, self, args, count);
+  if (is_half(in.dtype) && is_better_widened(s)) return call_widened(call_backward<Transposed>, self, args, count);
   if (Transposed) s.y[0] = x[2], s.y[1] = x[3];  // fewer than fit, if output_padding was a step or more
   Array grads[] = {make_wanted(needs[0], in.dtype, 4, x), make_wanted(needs[1], in.dtype, 4, weight), Array()};
   if (needs[2]) grads[2] = channel_sums(in.array(0), in.dtype);

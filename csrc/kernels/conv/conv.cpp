@@ -238,6 +238,16 @@ template void conv_forward(const ConvShape&, const uint16_t*, const uint16_t*, c
 template void conv_transposed(const ConvShape&, const uint16_t*, const uint16_t*, const uint16_t*, uint16_t*, KeptWeight*);
 template bool conv_weight_gradient(const ConvShape&, const uint16_t*, const uint16_t*, uint16_t*);
 
+bool is_better_widened(const ConvShape& s) {
+  if (s.inputs == 1 || s.outputs == 1) return true;  // half of every pair would be empty
+  constexpr double unit_ns = 0.085;  // of the scale of winograd_ns, by which the products of float32 take 0.22
+  Direction rows = forward_direction(s, 0), columns = forward_direction(s, 1);
+  ConvMap<float> map{};
+  map.images = s.images, map.groups = s.groups, map.inputs = s.inputs, map.outputs = s.outputs;
+  map.rows = rows.ready(), map.columns = columns.ready();
+  return EXTENSOR_SELECT(winograd_table)().pays(map, unit_ns);
+}
+
 bool has_half_conv(DType dtype) { return dtype == DType::bfloat16 && has_bf16_unit(); }
 
 }  // namespace extensor

@@ -10,6 +10,7 @@
 namespace extensor {
 
 struct WinogradTable {
+  bool (*pays)(const ConvMap<float>&, double direct_ns);  // by sizes alone, where the nine products of a direct sum take this long
   bool (*map)(const ConvMap<float>&);
   bool (*weight_map)(const ConvWeightMap<float>&);
 };

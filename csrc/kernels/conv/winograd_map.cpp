@@ -204,7 +204,7 @@ bool winograd_map(const ConvMap<float>& m) {
 }  // namespace
 
 const WinogradTable& winograd_table() {
-  static constexpr WinogradTable table = {winograd_map, winograd_weight_gradient};
+  static constexpr WinogradTable table = {winograd_pays<ConvMap<float>>, winograd_map, winograd_weight_gradient};
   return table;
 }
 

@@ -69,14 +69,15 @@ inline bool suits_winograd(const ConvAxis& axis) {
 // Of convolutions that take less than a twentieth of a millisecond, digits count for more than time.
 constexpr double winograd_least_products = 2e6;
 
-// The direct method takes 9 multiplications per pixel and pair of channels; this one also transforms a kernel for each pair.
+// The direct method takes 9 multiplications per pixel and pair of channels, `direct_ns` together; this one also transforms a kernel for
+// each pair.
 template <class Map>
-bool winograd_pays(const Map& m) {
+bool winograd_pays(const Map& m, double direct_ns = 0.22) {
   if (m.images == 0 || m.groups != 1 || !suits_winograd(m.rows) || !suits_winograd(m.columns)) return false;
   const int64_t tiles = m.images * ceil_div(m.rows.count, winograd_outputs) * ceil_div(m.columns.count, winograd_outputs);
   const double pairs = double(m.inputs * m.outputs), pixels = double(m.images * m.rows.count * m.columns.count);
   if (9 * pairs * pixels < winograd_least_products) return false;
-  return winograd_ns(m.inputs, m.outputs) * double(tiles) + 6 * pairs < 0.22 * pairs * pixels;
+  return winograd_ns(m.inputs, m.outputs) * double(tiles) + 6 * pairs < direct_ns * pairs * pixels;
 }
 
 // Outputs are covered by tiles of 4 x 4. A unit is a band of rows of tiles of one image, a block some units.
