@@ -56,21 +56,20 @@ class Network(NamedTuple):
         return float(np.interp(size, self.sizes, self.seconds)) + max(beyond, 0.0) * slope
 
     def exchange(self, size: float, hosts: int) -> float:
-        """Parts to the hosts that add them, all at once; losses and statistics of the shards around to all; and the
-        parameters that each host moved around to all.
+        """Parts to the hosts that add them, all at once, and meanwhile losses and statistics of the shards around to all;
+        then the parameters that each host moved around to all.
 
-        The first and the last move the share (hosts - 1) / hosts of the bytes; what goes around doubles with each message.
+        Parts and parameters are the share (hosts - 1) / hosts of the bytes; what goes around doubles with each message.
         """
-        moved = self.message(size * (hosts - 1) / hosts)
-        return 2 * moved + (2 * math.ceil(math.log2(hosts)) - 1) * self.message(0)
+        moved, around = self.message(size * (hosts - 1) / hosts), math.ceil(math.log2(hosts))
+        return max(moved, around * self.message(0)) + moved + (around - 1) * self.message(0)
 
 
 def by_vectors(times: dict[int, float]) -> Network:
-    """What vectors of several lengths say on two hosts: each takes two messages of half of its bytes, and a short one."""
+    """What vectors of several lengths say on two hosts: each takes two messages of half of its bytes."""
     sizes = np.array([4 * length / 2 for length in times], float)
-    seconds = np.array(list(times.values()))
-    short = seconds.min() / 3
-    return Network(np.concatenate([[0.0], sizes]), np.concatenate([[short], (seconds - short) / 2]))
+    seconds = np.array(list(times.values())) / 2
+    return Network(np.concatenate([[0.0], sizes]), np.concatenate([[seconds.min()], seconds]))
 
 
 def by_numbers(latency: float, bandwidth: float) -> Network:

@@ -11,6 +11,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/exceptions.hpp"
 #include "bindings/held_weights.hpp"
+#include "bindings/shard_sums.hpp"
 #include "core/allocation_failure.hpp"
 #include "core/bf16_unit.hpp"
 #include "core/isa.hpp"
@@ -131,6 +132,8 @@ PyMethodDef functions[] = {
      "release_buffers($module)\n--\n\nGive all freed buffers back to the system; returns their bytes."},
     {"hold_weights", hold_weights, METH_O,
      "hold_weights($module, arrays, /)\n--\n\nKeep what convolutions of this thread make of these arrays, and of no others."},
+    {"add_gradients", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(add_gradients)), METH_FASTCALL,
+     "add_gradients($module, out, terms, /)\n--\n\nThe sum of vectors, or lists of arrays that fill one; False where it is not covered."},
     {"fail_allocation_after", py_fail_allocation_after, METH_O,
      "fail_allocation_after($module, count, /)\n--\n\n"
      "For tests: after so many more, one allocation of a kernel fails; negative: none does. Returns what was left of the last count."},

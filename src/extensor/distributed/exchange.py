@@ -7,7 +7,7 @@ the parts. With one host there is nothing to send. Each sum is made by one rank,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -107,8 +107,9 @@ class Exchange:
             }
             add_along(plan.whole, sources, {plan.root: self.result[self.own]}, self.compress)
         else:
+            settle_side = self._share_side(side)  # on its way while the sums are made and sent
             self._reduce_hosts(plan, whole)
-            self._share_side(side)
+            settle_side()
         self._window.barrier()
         return self.result, side[:filled]
 
@@ -158,19 +159,25 @@ class Exchange:
         if whole:
             self._spread(self._coded(total), self.result)
 
-    def _share_side(self, side: np.ndarray) -> None:
-        """The side numbers of the other hosts' shards."""
+    def _share_side(self, side: np.ndarray) -> Callable[[], None]:
+        """Send the side numbers of this host's shards; what is returned waits for those of the others."""
         hosts = self.hosts
-        if hosts.host_rank == 0 and side.size:
-            rows = [sorted(s for p in positions for s in self._held[p]) for positions in hosts.by_host]
-            own = side[rows[hosts.host_index]].reshape(-1)
-            width = side.shape[1]
-            every = np.empty(width * sum(map(len, rows)))
-            hosts.spread(own, every, [len(shares) * width for shares in rows])
+        if hosts.host_rank != 0 or not side.size:
+            return lambda: None
+        rows = [sorted(s for p in positions for s in self._held[p]) for positions in hosts.by_host]
+        own = side[rows[hosts.host_index]].reshape(-1)
+        width = side.shape[1]
+        every = np.empty(width * sum(map(len, rows)))
+        wait = hosts.start_spread(own, every, [len(shares) * width for shares in rows])
+
+        def settle() -> None:
+            wait()
             start = 0
             for shares in rows:
                 side[shares] = every[start : start + len(shares) * width].reshape(len(shares), width)
                 start += len(shares) * width
+
+        return settle
 
     def gather_slices(self, own: np.ndarray) -> np.ndarray:
         """``own`` in the own slice, and what the others have in theirs; in shared memory until the next exchange."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -74,8 +74,14 @@ class Hosts:
 
     def spread(self, own: np.ndarray, arrived: np.ndarray, lengths: list[int]) -> None:
         """``own`` to all hosts of the channel, theirs into ``arrived``."""
+        self.start_spread(own, arrived, lengths)()
+
+    def start_spread(self, own: np.ndarray, arrived: np.ndarray, lengths: list[int]) -> Callable[[], None]:
+        """The same on its way; what is returned waits for it. Both arrays must stay as they are until then."""
         assert self.channel is not None
-        self.channel.wait(self.channel.comm.Iallgatherv(own, (arrived, (lengths, _starts(lengths)))))
+        channel = self.channel
+        request = channel.comm.Iallgatherv(own, (arrived, (lengths, _starts(lengths))))
+        return lambda: channel.wait(request)
 
     def free(self) -> None:
         for messages in (self.local, self.channel):

@@ -11,11 +11,21 @@ import numpy as np
 from ..dtypes import bfloat16
 from .tree import Addition, Node, covers
 
+try:
+    from .._native import add_gradients
+except ModuleNotFoundError:
+
+    def add_gradients(out: np.ndarray, terms: list[Any], /) -> bool:
+        """Without the core every sum is NumPy's."""
+        return False
+
+
 __all__ = ["Layout", "ShardSums", "add_along", "rounded"]
 
 _CHUNK = 1 << 15  # elements at a time: what is added in between stays in the cache
 
-Leaf: TypeAlias = "Sequence[np.ndarray | None]"
+Leaf: TypeAlias = "list[np.ndarray | None]"  # the gradients of a shard
+Term: TypeAlias = "Leaf | np.ndarray"  # or a vector that holds a sum of them
 
 
 class Layout:
@@ -65,38 +75,33 @@ class ShardSums:
     ) -> None:
         self.layout, self.shards, self.compress = layout, shards, compress
         self._out = dict(zip(nodes, out))
-        self._waiting: dict[Node, tuple[Leaf, np.ndarray | None]] = {}  # tensors, and the vector they lie in
+        self._waiting: dict[Node, Term] = {}
         self._spare = [] if spare is None else spare
 
     def add(self, shard: int, leaf: Leaf) -> None:
         """The gradients of a shard; None counts as zeros. The arrays must not change until the sum is made."""
         node = Node(0, shard)
-        vector: np.ndarray | None = None
+        term: Term = leaf
         if self.compress:
-            vector = self._vector(node)
-            leaf = self._flat(leaf, vector)
-        # what is added on the way up, and whether it stands on the left
-        partners: list[tuple[Leaf, bool]] = []
-        done: list[np.ndarray | None] = [vector]
+            term = vector = self._vector(node)
+            self._sum([leaf], vector)
+        terms = [term]  # and what is added to it on the way up
         while node not in self._out:
             first, second = node.parent.children
             if covers(second, self.shards):  # an only child passes its sum on
                 other = self._waiting.pop(second if node == first else first, None)
                 if other is None:
                     break
-                partners.append((other[0], node == second))
-                done.append(other[1])
+                terms.append(other)
             node = node.parent
-        if partners:
-            vector = self._vector(node)
-            leaf = self._sum(leaf, partners, vector)
-            self._spare += [old for old in done if old is not None]
+        if len(terms) > 1:
+            term = vector = self._vector(node)
+            self._sum(terms, vector)
+            self._spare += [old for old in terms if isinstance(old, np.ndarray)]
         if node not in self._out:
-            self._waiting[node] = leaf, vector
-        elif vector is None:
-            self._flat(leaf, self._out[node])
-        elif vector is not self._out[node]:
-            np.copyto(self._out[node], vector)
+            self._waiting[node] = term
+        elif term is not self._out[node]:
+            self._sum([term], self._out[node])
 
     def _vector(self, node: Node) -> np.ndarray:
         while node not in self._out and not covers(node.parent.children[1], self.shards):
@@ -105,28 +110,26 @@ class ShardSums:
             return self._out[node]
         return self._spare.pop() if self._spare else np.empty(self.layout.length, self.layout.dtype)
 
-    def _sum(self, leaf: Leaf, partners: list[tuple[Leaf, bool]], out: np.ndarray) -> Leaf:
-        """All additions of one tensor before the next one's: it is in the cache then."""
-        targets = self.layout.views(out)
-        for i, target in enumerate(targets):
-            value = leaf[i]
-            for other, stands_left in partners:
-                left, right = (other[i], value) if stands_left else (value, other[i])
+    def _sum(self, terms: list[Term], out: np.ndarray) -> None:
+        """out = terms[n] + (... + (terms[1] + terms[0])): addition commutes, so it does not matter which of two stands left."""
+        if self.compress or not add_gradients(out, terms):
+            self._sum_tensors(terms, out)
+
+    def _sum_tensors(self, terms: list[Term], out: np.ndarray) -> None:
+        """The same for gradients of other dtypes and None, and with every sum rounded; tensor by tensor, which is in the cache then."""
+        parts = [self.layout.views(term) if isinstance(term, np.ndarray) else term for term in terms]
+        for target, value, *others in zip(self.layout.views(out), *parts):
+            if not others:
+                target[...] = 0 if value is None else value
+            for other in others:
                 np.add(
-                    0 if left is None else left, 0 if right is None else right, out=target, dtype=out.dtype
+                    0 if other is None else other, 0 if value is None else value, out=target, dtype=out.dtype
                 )
                 if self.compress:
                     rounded(target)
                 value = target
-        return targets
-
-    def _flat(self, leaf: Leaf, out: np.ndarray) -> Leaf:
-        targets = self.layout.views(out)
-        for value, target in zip(leaf, targets):
-            target[...] = 0 if value is None else value
-        if self.compress:
+        if self.compress and len(terms) == 1:
             rounded(out)
-        return targets
 
 
 def add_along(

@@ -12,7 +12,7 @@ from ..nn import Module
 from ..nn.normalization import BatchNorm1d, BatchNorm2d
 from ..tensor import ExTensor
 
-__all__ = ["ShardStatistics"]
+__all__ = ["ShardStatistics", "elements_of"]
 
 
 class ShardStatistics:
@@ -63,21 +63,27 @@ class ShardStatistics:
 
     def restore(self) -> None:
         """The buffers as they were before the step."""
-        for (m, name), value in zip(
-            self._all, self._before
-        ):  # past Module.__setattr__: once for each shard and layer
-            vars(m)[name] = value
+        for (m, name), value in zip(self._all, self._before):
+            vars(m)[name] = value  # past Module.__setattr__: once for each shard and layer
         for m, count in zip(self._norms, self._counts):
             vars(m)["num_batches_tracked"] = count
 
-    def write(self, out: np.ndarray) -> None:
-        """What a forward pass left, as numbers."""
-        start = len(self._norms)
-        out[:start] = [m.num_batches_tracked is not count for m, count in zip(self._norms, self._counts)]
-        for m, name in self._all:
-            value = getattr(m, name)
-            out[start : start + value.size] = value.numpy().reshape(-1)
-            start += value.size
+    def take(self, out: np.ndarray) -> None:
+        """What a forward pass left, as numbers; the buffers are as they were before the step again."""
+        if not self._all:
+            return
+        first = len(self._norms)
+        values: list[np.ndarray] = []
+        for (m, name), before in zip(self._all, self._before):
+            own = vars(m)
+            array = elements_of(own[name])
+            values.append(array if array.ndim == 1 else array.reshape(-1))
+            own[name] = before
+        np.concatenate(values, out=out[first:])
+        for number, (m, count) in enumerate(zip(self._norms, self._counts)):
+            own = vars(m)
+            out[number] = own["num_batches_tracked"] is not count
+            own["num_batches_tracked"] = count
 
     def settle(self, passes: list[np.ndarray]) -> None:
         """Let what all forward passes of the step left take effect, in this order."""
@@ -102,12 +108,18 @@ class ShardStatistics:
         fixed = np.array([np.nan if m.momentum is None else m.momentum for m in self._norms], np.float64)
         values = np.concatenate([before.numpy().reshape(-1) for before in befores], dtype=np.float64)
         kinds = {before.dtype for before in befores}
+        averages = bool(np.isnan(fixed).any())  # over all passes so far
+        each = np.repeat(np.arange(first), 2).repeat(sizes)  # the number of the layer that a value belongs to
+        usual = fixed[each]
         for row in passes:
             ran = row[:first] != 0
             counts = counts + ran
-            weights = np.where(np.isnan(fixed), 1 / np.maximum(counts, 1), fixed)
-            weight, moved = (np.repeat(np.repeat(each, 2), sizes) for each in (weights, ran))
-            new = np.where(moved, (1 - weight) * values + weight * row[first:end], values)
+            weight = usual
+            if averages:
+                weight = np.where(np.isnan(fixed), 1 / np.maximum(counts, 1), fixed)[each]
+            new = (1 - weight) * values + weight * row[first:end]
+            if not ran.all():
+                new = np.where(ran[each], new, values)
             values = self._rounded(new, sizes, kinds)
         for (m, name), before, value in zip(self._places, befores, np.split(values, np.cumsum(sizes)[:-1])):
             setattr(m, name, _like(before, value))
@@ -127,3 +139,9 @@ class ShardStatistics:
 
 def _like(before: ExTensor, values: np.ndarray) -> ExTensor:
     return ExTensor(values.reshape(before.shape).astype(before.dtype))
+
+
+def elements_of(tensor: ExTensor) -> np.ndarray:
+    """The array itself where it is one: a view for everyone to see takes longer, once for each shard and tensor."""
+    array = tensor._data
+    return array if type(array) is np.ndarray else tensor.numpy()

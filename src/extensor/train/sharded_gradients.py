@@ -21,7 +21,7 @@ from .batches import inputs_and_targets
 from .gradients import not_finite
 from .metric_totals import MetricTotals
 from .shard_random import ShardRandom
-from .shard_statistics import ShardStatistics
+from .shard_statistics import ShardStatistics, elements_of
 from .trainer_base import TrainerBase
 
 __all__ = ["ShardedGradients"]
@@ -86,6 +86,7 @@ class ShardedGradients:
         sums = ShardSums(
             self.layout, exchange.nodes(filled), filled, exchange.slots, self.world.compress, self._spare
         )
+        self._zero_grad()
         self._random.begin_step()
         try:
             with statistics.step(), held_weights(self._weights()):
@@ -94,10 +95,7 @@ class ShardedGradients:
                     row = exchange.side[shard]
                     if not self._shard(batches, shard, samples, row, width):
                         break  # everyone learns of it in the exchange
-                    sums.add(
-                        shard, [None if p._grad is None else _elements(p._grad) for p in self.parameters]
-                    )
-                statistics.restore()
+                    sums.add(shard, self._taken_gradients(row))
         finally:
             self._random.end_step()
         total, told = exchange.reduce(filled, self.whole)
@@ -127,26 +125,34 @@ class ShardedGradients:
     ) -> bool:
         """One shard of all batches of the step: gradients into the parameters, everything else into ``row``."""
         trainer, statistics = self.trainer, self._statistics
-        self._zero_grad()
         row[0] = 0.0
         for number, batch in enumerate(batches):
             if shard not in batch.parts:
                 continue
             inputs, targets = inputs_and_targets(batch.parts[shard])
-            statistics.restore()
             share, scale = len(targets) / samples, trainer.mixed_precision.scale
             outputs, loss = trainer.passes.learn(trainer.model, trainer.loss, inputs, targets, share, scale)
             value = loss.item()
             if not math.isfinite(value):
                 row[0] = value
+                statistics.restore()
                 return False
             row[0] += value * share
             first = 1 + len(self.parameters) + number * width
-            statistics.write(row[first : first + width])
+            statistics.take(row[first : first + width])
             self._scratch.add(outputs, targets, value)
             self._pending.append([self._pending_steps, number, shard, self._scratch.take()])
-        row[1 : 1 + len(self.parameters)] = [p._grad is not None for p in self.parameters]
         return True
+
+    def _taken_gradients(self, row: np.ndarray) -> list[np.ndarray | None]:
+        """The gradients of a shard, which the parameters no longer have then; ``row`` tells which there are."""
+        found: list[np.ndarray | None] = []
+        for p in self.parameters:
+            grad = p._grad
+            found.append(None if grad is None else elements_of(grad))
+            p._grad = None
+        row[1 : 1 + len(found)] = [array is not None for array in found]
+        return found
 
     def _take(self, total: np.ndarray, side: np.ndarray, batches: list[ShardedBatch], width: int) -> None:
         """The summed gradients into the parameters, the statistics of all shards into the buffers."""
@@ -174,9 +180,3 @@ class ShardedGradients:
         for _, _, _, state in sorted(every, key=lambda entry: entry[:3]):
             self.trainer.progress.totals.merge(state)
         self._pending, self._pending_steps = [], 0
-
-
-def _elements(grad: ExTensor) -> np.ndarray:
-    """The array itself where it is one: a view for everyone to see takes longer, once for each shard and parameter."""
-    array = grad._data
-    return array if type(array) is np.ndarray else grad.numpy()
