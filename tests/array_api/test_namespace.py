@@ -91,3 +91,33 @@ def test_take_along_axis_broadcasts():
 
 def test_descending_order_is_stable():
     assert xp.argsort(xp.asarray([1, 2, 1, 2]), descending=True).tolist() == [1, 3, 0, 2]
+
+
+INF = float("inf")
+
+
+@pytest.mark.parametrize(
+    ("x1", "x2", "expected"),
+    [
+        (7.0, -2.0, -4.0), (INF, 2.0, INF), (INF, -2.0, -INF), (-INF, 2.0, -INF), (-INF, -2.0, INF), (3.0, INF, 0.0),
+        (3.0, -INF, -0.0), (-3.0, INF, -0.0), (-3.0, -INF, 0.0), (0.0, -INF, -0.0), (INF, INF, np.nan), (np.nan, INF, np.nan),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", [et.float32, et.float64, et.bfloat16])
+def test_floor_division_at_infinities_is_the_standards(x1, x2, expected, dtype):
+    a, b = xp.asarray([x1], dtype=dtype), xp.asarray([x2], dtype=dtype)
+    for found in (a // b, xp.floor_divide(a, b), a // x2, x1 // b):
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found.numpy().astype(float), [expected])
+        assert np.isnan(expected) or bool(xp.signbit(found)) == bool(np.signbit(expected))
+
+
+def test_floor_division_of_tensors_is_pythons_and_has_no_gradient():
+    x = et.tensor([INF, 5.0], requires_grad=True)
+    np.testing.assert_array_equal((x // 2.0).numpy(), [np.nan, 2.0])
+    y = xp.floor_divide(x, 2.0)
+    assert y.tolist() == [INF, 2.0]
+    y.sum().backward()
+    assert x.grad.tolist() == [0.0, 0.0]
+    with pytest.raises(TypeError, match="unsupported operand"):
+        xp.asarray([1.0]) // "two"

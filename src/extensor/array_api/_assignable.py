@@ -17,6 +17,7 @@ import numpy as np
 from ..graph import next_sequence
 from ..ops.indexing import index_set
 from ..tensor import ExTensor
+from ._elementwise import rounded_down
 
 __all__ = ["Array", "of_arrays", "wrapped"]
 
@@ -149,7 +150,21 @@ def _attach() -> None:
     names += [f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "abs", "invert")]
     for name in names:
         setattr(Array, name, _operator(getattr(ExTensor, name)))
+    Array.__floordiv__ = _operator(_floordiv)  # type: ignore[method-assign]
+    Array.__rfloordiv__ = _operator(_rfloordiv)  # type: ignore[method-assign]
     Array.__hash__ = ExTensor.__hash__  # type: ignore[method-assign]
+
+
+def _floordiv(self: ExTensor, other: Any) -> Any:
+    """``//`` with the standard's values at the infinities, as :func:`extensor.array_api.floor_divide` has them."""
+    found = ExTensor.__floordiv__(self, other)
+    return rounded_down(found, self, other) if isinstance(found, ExTensor) else found
+
+
+def _rfloordiv(self: ExTensor, other: Any) -> Any:
+    """``//`` with the array on the right."""
+    found = ExTensor.__rfloordiv__(self, other)
+    return rounded_down(found, other, self) if isinstance(found, ExTensor) else found
 
 
 def _operator(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -38,16 +38,41 @@ add, atan2, bitwise_and, bitwise_or, bitwise_xor, bitwise_left_shift, bitwise_ri
     (ops.add, ops.atan2, ops.bitwise_and, ops.bitwise_or, ops.bitwise_xor, ops.bitwise_left_shift, ops.bitwise_right_shift,
      ops.copysign, ops.divide, ops.equal),
 )  # fmt: skip
-floor_divide, greater, greater_equal, hypot, less, less_equal, logaddexp, logical_and, logical_or, logical_xor = map(
+greater, greater_equal, hypot, less, less_equal, logaddexp, logical_and, logical_or, logical_xor = map(
     binary,
-    (ops.floor_divide, ops.greater, ops.greater_equal, ops.hypot, ops.less, ops.less_equal, ops.logaddexp, ops.logical_and,
-     ops.logical_or, ops.logical_xor),
+    (ops.greater, ops.greater_equal, ops.hypot, ops.less, ops.less_equal, ops.logaddexp, ops.logical_and, ops.logical_or,
+     ops.logical_xor),
 )  # fmt: skip
 maximum, minimum, multiply, nextafter, not_equal, subtract = map(
     binary, (ops.maximum, ops.minimum, ops.multiply, ops.nextafter, ops.not_equal, ops.subtract)
 )
 pow = binary(ops.power, "pow")
 remainder = binary(ops.modulo, "remainder")
+
+
+def floor_divide(x1: Any, x2: Any, /) -> ExTensor:
+    """The quotient rounded down, ``floor(x1 / x2)``, where an operand is infinite too; its gradient is 0.
+
+    Example:
+        >>> import extensor.array_api as xp
+        >>> xp.floor_divide(xp.asarray([7.0, xp.inf, -1.0]), xp.asarray([2.0, 2.0, xp.inf])).tolist()
+        [3.0, inf, -0.0]
+    """
+    return rounded_down(ops.floor_divide(x1, x2), x1, x2)
+
+
+def rounded_down(quotient: ExTensor, x1: Any, x2: Any) -> ExTensor:
+    """``x1 // x2`` of tensors, which is Python's (``inf // 2`` is nan), with the standard's values where one is infinite."""
+    if quotient.dtype.kind in "iub":
+        return quotient
+    top, bottom = (ops.astype(operand, quotient.dtype) for operand in (_constant(x1), _constant(x2)))
+    infinite = ops.logical_or(ops.isinf(top), ops.isinf(bottom))
+    return ops.where(infinite, ops.floor(ops.divide(top, bottom)), quotient)
+
+
+def _constant(operand: Any) -> ExTensor:
+    """An operand without its history: a rounded quotient has no gradient to hand on."""
+    return operand.detach() if isinstance(operand, ExTensor) else ExTensor(np.asarray(operand))
 
 
 def positive(x: ExTensor, /) -> ExTensor:
