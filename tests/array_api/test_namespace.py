@@ -121,3 +121,15 @@ def test_floor_division_of_tensors_is_pythons_and_has_no_gradient():
     assert x.grad.tolist() == [0.0, 0.0]
     with pytest.raises(TypeError, match="unsupported operand"):
         xp.asarray([1.0]) // "two"
+
+
+@pytest.mark.parametrize("dtype", [et.complex64, et.complex128])
+def test_complex_tanh_at_infinite_real_parts_is_the_standards(dtype):
+    x = xp.asarray([complex(INF, 2.0), complex(INF, -2.0), complex(-INF, 2.0), complex(1.0, 2.0)], dtype=dtype)
+    y = xp.tanh(x)
+    assert y.dtype == dtype
+    assert y.tolist()[:3] == [1, 1, -1]
+    assert np.signbit(y.numpy().imag).tolist()[:3] == [False, True, False]
+    np.testing.assert_allclose(y.numpy()[3], np.tanh(1 + 2j), rtol=1e-6)
+    assert xp.tanh(xp.zeros((0, 2), dtype=dtype)).shape == (0, 2)
+    assert xp.tanh(xp.asarray(1j, dtype=dtype)).shape == ()
