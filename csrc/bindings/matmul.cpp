@@ -220,18 +220,6 @@ PyObject* call_inner(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return b == nullptr || PyArray_NDIM(b) > 1 ? not_covered() : call_matmul(self, args, count);
 }
 
-PyObject* call_outer(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  if (count != 2) return not_covered();
-  PyArrayObject* a = as_array(args[0]);
-  PyArrayObject* b = as_array(args[1]);
-  if (a == nullptr || b == nullptr || PyArray_NDIM(a) != 1 || PyArray_NDIM(b) != 1) return not_covered();
-  const DType dtype = dtype_of(a);
-  if (!is_multiplied(dtype)) return not_covered();
-  if (!is_covered(a, dtype) || !is_covered(b, dtype)) return not_covered();
-  const npy_intp shape[] = {PyArray_DIM(a, 0), PyArray_DIM(b, 0)};
-  return multiplied(dtype, stack_of(a, true), stack_of(b, false), 2, shape, 0).release();
-}
-
 // An array as a matrix of rows, copied if its leading axes do not follow each other, or if it is to be dense along one side
 // and is not.
 struct Rows {
@@ -366,7 +354,6 @@ void bind_matmul(PyObject* kernels) {
   add_kernel(kernels, "matmul_backward", call_matmul_backward);
   add_kernel(kernels, "dot", call_dot);
   add_kernel(kernels, "inner", call_inner);
-  add_kernel(kernels, "outer", call_outer);
   add_kernel(kernels, "linear", call_linear);
   add_kernel(kernels, "linear_backward", call_linear_backward);
 }

@@ -226,3 +226,10 @@ def test_products_of_mixed_dtypes_are_those_of_their_common_dtype(first: str, se
     for mine, its, dtype in zip(found, expected, (first, second, "float32")):
         same_bits(mine, its.numpy().astype(dtype))
     same_bits(et.linear(et.tensor(a), et.tensor(b)), et.linear(et.tensor(wide_a), et.tensor(wide_b)).numpy())
+
+
+@pytest.mark.parametrize("dtype", [et.float32, et.float64, et.bfloat16, et.float16])
+def test_outer_products_keep_the_sign_of_zero(dtype):
+    a, b = np.array([0.0, -0.0, 2.0]), np.array([-1.0, 3.0, -0.0])
+    found = et.outer(et.tensor(a).astype(dtype), et.tensor(b).astype(dtype)).numpy().astype(float)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(np.outer(a, b)))

@@ -401,7 +401,8 @@ def outer(a: ExTensor, b: ExTensor) -> ExTensor:
         >>> et.outer(et.tensor([1.0, 2.0]), et.tensor([3.0, 4.0])).tolist()
         [[3.0, 4.0], [6.0, 8.0]]
     """
-    return kernels.outer(as_tensor("outer", "a", a), as_tensor("outer", "b", b))
+    a, b = as_tensor("outer", "a", a), as_tensor("outer", "b", b)
+    return kernels.multiply(kernels.reshape(a, (a.size, 1)), kernels.reshape(b, (b.size,)))
 
 
 @backward_of(outer, wrt=("a", "b"))

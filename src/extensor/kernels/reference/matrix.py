@@ -18,7 +18,6 @@ __all__ = [
     "linear_backward",
     "matmul",
     "matmul_backward",
-    "outer",
     "transpose",
 ]
 
@@ -83,11 +82,6 @@ def dot(a, b):
 def inner(a, b):
     (a, b), dtype = widened(a, b)
     return narrowed(xp.inner(a, b), dtype)
-
-
-@kernel
-def outer(a, b):
-    return a.reshape((-1, 1)) * b.reshape(-1)
 
 
 @kernel
