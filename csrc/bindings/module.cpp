@@ -49,7 +49,7 @@ void bind_softmax(PyObject* kernels);
 void bind_clipping(PyObject* kernels);
 void bind_unscale(PyObject* kernels);
 void bind_views(PyObject* kernels);
-bool bind_recorder(PyObject* module);
+void bind_recorder(PyObject* module);
 
 namespace {
 
@@ -145,7 +145,8 @@ void fill(PyObject* module) {
     throw PythonError();
   }
   import_numpy();
-  if (PyModule_AddFunctions(module, functions) < 0 || !bind_recorder(module)) throw PythonError();
+  if (PyModule_AddFunctions(module, functions) < 0) throw PythonError();
+  bind_recorder(module);
   bind_joined(PyModule_GetDict(module));
   bind_joined_linear(PyModule_GetDict(module));
   const Ref<> kernels = owned(PyDict_New());

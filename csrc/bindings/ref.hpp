@@ -25,6 +25,7 @@ class Ref {
 
   // Borrowed, while this lives.
   T* get() const& { return object_; }
+  T* operator->() const { return object_; }
   operator T*() const& { return object_; }
   T* get() const&& = delete;
   operator T*() const&& = delete;
@@ -39,6 +40,8 @@ class Ref {
   friend Ref<U> owned(U* object);
   template <class U>
   friend Ref<U> shared(U* object);
+  template <class U>
+  friend Ref<U> maybe(U* object);
   T* object_ = nullptr;
 };
 
@@ -46,6 +49,12 @@ class Ref {
 template <class T>
 Ref<T> owned(T* object) {
   if (object == nullptr) throw PythonError();
+  return Ref<T>(object);
+}
+
+// A new reference, taken over; there may be none.
+template <class T>
+Ref<T> maybe(T* object) {
   return Ref<T>(object);
 }
 

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from .errors import named_memory_error
+
 __all__ = [
-    "Blocks", "NodeBase", "OpBase", "RecordingBlock", "TensorBase", "bump_structure", "clear_plans", "enable_plans",
-    "next_sequence", "plan_counts", "register_classes", "register_device_array", "set_helpers", "this_thread",
+    "NodeBase", "OpBase", "StateBlock", "TensorBase", "bump_structure", "clear_plans", "enable_plans", "kernels",
+    "next_sequence", "plan_counts", "register", "this_thread", "walk_back",
 ]  # fmt: skip
 
 
@@ -80,7 +82,7 @@ class NodeBase:
         self.casts = self.outputs = self.shape = self.shapes = None
         self.sequence = next_sequence()
         frame = sys._getframe(1)
-        while frame is not None and frame.f_code.co_filename.startswith(_package_path):
+        while frame is not None and frame.f_code.co_filename.startswith(_registered["package_path"]):
             frame = frame.f_back  # type: ignore[assignment]
         self.code = frame and frame.f_code
         self.instruction = frame.f_lasti if frame else 0
@@ -100,9 +102,7 @@ class OpBase:
         try:
             return self.call(*args, **kwargs)  # type: ignore[attr-defined]
         except MemoryError as error:
-            if str(error).startswith("["):
-                raise
-            raise MemoryError(f"[{self.__name__}] {str(error) or 'out of memory'}") from None  # type: ignore[attr-defined]
+            raise named_memory_error(self, error) from None
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -118,6 +118,7 @@ class _ThreadState(threading.local):
     trace: list[Any] | None = None
     reader: Any = None
     values_read = False
+    walk: Any = None
     mode = 0
 
 
@@ -125,74 +126,57 @@ this_thread: Any = _ThreadState()
 
 next_sequence = itertools.count(1).__next__
 
+kernels: dict[str, Any] = {}
+walk_back: Any = None
 
-_package_path = "<nothing>"
-
-
-def register_device_array(type: type) -> None:
-    """Here arrays on other devices are known by their method ``fetch``."""
+_registered: dict[str, Any] = {"package_path": "<nothing>"}
 
 
-def register_classes(tensor: type, node: type, ops: tuple[type, ...], package_path: str) -> None:
-    """Tell the recorder the Python classes to make, and whose frames are not the user's."""
-    global _package_path
-    _package_path = package_path
+def register(**objects: Any) -> None:
+    """Tell the recorder what it works with; here only the path below which frames are not the user's."""
+    _registered.update(objects)
 
 
-def set_helpers(**helpers: Any) -> None:
-    """There is nothing native that would call them."""
+class _Entered(threading.local):
+    """The blocks this thread is in, as [block, what was before it]; the innermost comes last."""
+
+    def __init__(self) -> None:
+        self.blocks: list[list[Any]] = []
 
 
-class Blocks(threading.local):
-    """The blocks that change one attribute of the state of this thread, as [block, what was before it]; the innermost comes last.
+_entered = _Entered()
+
+
+class StateBlock:
+    """A block in which an attribute of the state of this thread has another value.
 
     Blocks may be entered again and left in any order (generators do that): the last one to be left restores what was before
     the first.
     """
 
-    def __init__(self, state: Any, attribute: str) -> None:
-        self.state = state
-        self.attribute = attribute
-        self.blocks: list[list[Any]] = []
+    __slots__ = ("_attribute", "_value")
 
-    def enter(self, block: object, value: Any) -> None:
-        """This thread enters a block, in which the attribute has a value."""
-        self.blocks.append([block, getattr(self.state, self.attribute)])
-        setattr(self.state, self.attribute, value)
-
-    def leave(self, block: object) -> None:
-        """This thread leaves a block: what was before it is restored, now or when the block inside it is left."""
-        blocks = self.blocks
-        place = len(blocks) - 1
-        while place >= 0 and blocks[place][0] is not block:
-            place -= 1
-        if place < 0:
-            raise RuntimeError(
-                f"[{type(block).__name__}] the block is left but was not entered in this thread"
-            )
-        _, before = blocks.pop(place)
-        if place == len(blocks):
-            setattr(self.state, self.attribute, before)
-        else:
-            blocks[place][1] = before
-
-
-_recording = Blocks(this_thread, "recording")
-
-
-class RecordingBlock:
-    """A block in which this thread records, or does not."""
-
-    __slots__ = ("_on",)
-
-    def __init__(self, on: bool) -> None:
-        self._on = bool(on)
+    def __init__(self, attribute: str, value: Any) -> None:
+        self._attribute = attribute
+        self._value = value
 
     def __enter__(self) -> None:
-        _recording.enter(self, self._on)
+        _entered.blocks.append([self, getattr(this_thread, self._attribute)])
+        setattr(this_thread, self._attribute, self._value)
 
     def __exit__(self, *exception: object) -> None:
-        _recording.leave(self)
+        blocks = _entered.blocks
+        place = len(blocks) - 1
+        while place >= 0 and blocks[place][0] is not self:
+            place -= 1
+        if place < 0:
+            raise RuntimeError(f"[{self._attribute}] the block is left but was not entered in this thread")
+        _, before = blocks.pop(place)
+        inside = [entry for entry in blocks[place:] if entry[0]._attribute == self._attribute]
+        if inside:  # it hands on what was before this one
+            inside[0][1] = before
+        else:
+            setattr(this_thread, self._attribute, before)
 
 
 def bump_structure() -> None:

@@ -13,12 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from ._core import register
 from .errors import describe
-
-try:
-    from ._native import register_device_array
-except ModuleNotFoundError:
-    from ._pure import register_device_array
 
 __all__ = [
     "DeviceArray",
@@ -64,7 +60,7 @@ class DeviceArray(np.ndarray):
         return f"<array of shape {self.shape} on {device_of(self)}>"
 
 
-register_device_array(DeviceArray)
+register(device_array=DeviceArray)
 
 
 def kept_there(held: Any) -> DeviceArray:

@@ -8,6 +8,8 @@ Shapes and values raise :class:`ValueError`, dtypes :class:`TypeError`, missing 
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = ["AnomalyError", "CompileError", "GraphError"]
 
 
@@ -41,3 +43,9 @@ def describe(value: object, limit: int = 60) -> str:
     if len(text) > limit:
         text = text[: limit - 1] + "…"
     return f"{type(value).__name__} {text}"
+
+
+def named_memory_error(function: Any, error: MemoryError) -> MemoryError:
+    """A MemoryError that names the function in which memory ran out: in its body, in a plan or in the C++ below."""
+    text = str(error)
+    return error if text.startswith("[") else MemoryError(f"[{function.__name__}] {text or 'out of memory'}")

@@ -11,14 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
+from ._core import TensorBase, this_thread
 from .devices import DeviceArray, jax, kept_there
 from .dtypes import COMPLEX, SUPPORTED, as_dtype, bfloat16, bool_, complex64, complex128, float32, float64
 from .errors import GraphError, describe
-
-try:
-    from ._native import TensorBase, this_thread
-except ModuleNotFoundError:
-    from ._pure import TensorBase, this_thread
 
 __all__ = [
     "ExTensor",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,23 +13,15 @@ import pytest
 import extensor as et
 from extensor import nn
 from extensor.autograd import engine
-from extensor.autograd.engine import Walk, walks
+from extensor.autograd.engine import Walk
+from extensor.graph import StateBlock, walking
 
 pytest.importorskip("extensor._native", reason="without the native core there is only the readable walk")
 
 
-@contextmanager
-def readable() -> Iterator[None]:
-    """Walks of this thread by the definition."""
-
-    class Readable(Walk):
-        pass
-
-    before, walks.kind = walks.kind, Readable
-    try:
-        yield
-    finally:
-        walks.kind = before
+def readable() -> StateBlock:
+    """A context in which the walks of this thread are by the definition."""
+    return walking(Walk)
 
 
 def programs() -> dict[str, Callable[[], list[Any]]]:

@@ -11,7 +11,7 @@ import pytest
 
 import extensor as et
 from extensor.autograd import engine
-from extensor.graph import observe, ops, set_recording, state, this_thread
+from extensor.graph import observe, ops, set_recording, this_thread
 
 
 def test_entered_again() -> None:
@@ -62,7 +62,7 @@ def test_one_block_in_two_threads() -> None:
 
 
 def test_left_without_being_entered() -> None:
-    with pytest.raises(RuntimeError, match=r"\[set_recording\] the block is left but was not entered"):
+    with pytest.raises(RuntimeError, match=r"\[recording\] the block is left but was not entered"):
         et.no_grad().__exit__(None, None, None)
 
 
@@ -113,19 +113,37 @@ def test_an_interrupt_at_the_start_of_a_walk(monkeypatch: pytest.MonkeyPatch) ->
     assert this_thread.recording
 
 
-def test_an_interrupt_right_after_an_observer_was_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state, "this_thread", Interrupted("observer"))
-    with pytest.raises(KeyboardInterrupt):
-        with observe(lambda op, args, kwargs: None):
-            pass
-    assert this_thread.observer is None
+def test_blocks_of_several_attributes_left_in_another_order() -> None:
+    def watch(op: Any, args: Any, kwargs: Any) -> Any:
+        return None
+
+    outer, middle, inner = et.no_grad(), observe(watch), set_recording(True)
+    for block in (outer, middle, inner):
+        block.__enter__()
+    outer.__exit__()
+    assert (this_thread.recording, this_thread.observer) == (True, watch)
+    middle.__exit__()
+    assert (this_thread.recording, this_thread.observer) == (True, None)
+    inner.__exit__()
+    assert (this_thread.recording, this_thread.observer) == (True, None)
+
+
+def test_blocks_of_something_else() -> None:
+    native = pytest.importorskip("extensor._native")
+    with pytest.raises(AttributeError, match=r"\[StateBlock\] a thread has no colour"):
+        native.StateBlock("colour", 1)
+    with pytest.raises(RuntimeError, match=r"\[StateBlock\] says nothing"):
+        native.StateBlock.__new__(native.StateBlock).__enter__()
+    with pytest.raises(TypeError), native.StateBlock("mode", "bfloat16"):
+        pass
+    assert this_thread.mode == 0
 
 
 def test_interrupts_at_any_moment_leave_recording_on() -> None:
     """Signals while blocks are entered and left; each is handled where Python looks for it."""
     signal = pytest.importorskip("signal")
     native = pytest.importorskip("extensor._native", reason="only the native blocks are safe at every moment")
-    assert issubclass(set_recording, native.RecordingBlock)
+    assert isinstance(set_recording(True), native.StateBlock)
     x = et.tensor(np.ones(3), requires_grad=True)
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     found = 0

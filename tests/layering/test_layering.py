@@ -17,6 +17,7 @@ FLOORS = [
     {
         "errors",
         "version",
+        "_core",
         "_native",
         "_pure",
         "_habit_names",

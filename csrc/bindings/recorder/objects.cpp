@@ -5,15 +5,12 @@
 
 #include <structmember.h>
 
+#include "bindings/exceptions.hpp"
+
 namespace extensor::recorder {
 
-PyTypeObject* tensor_type = nullptr;
-PyTypeObject* tensor_base = nullptr;
-PyTypeObject* node_type = nullptr;
-PyTypeObject* node_base = nullptr;
-PyTypeObject* op_base = nullptr;
-PyTypeObject* device_array_type = nullptr;
-PyObject* package_path = nullptr;
+PyTypeObject *tensor_type, *tensor_base, *node_type, *node_base, *op_base, *device_array_type;
+PyObject* package_path;
 long long last_sequence = 0;
 Helpers helpers;
 
@@ -21,27 +18,31 @@ namespace {
 
 // --- Tensor ---
 
+Tensor* as_tensor(PyObject* object) { return reinterpret_cast<Tensor*>(object); }
+PyArrayObject* array_of(PyObject* object) { return reinterpret_cast<PyArrayObject*>(as_tensor(object)->array); }
+
+// Takes over the array and the node; nullptr for the node is None.
+PyObject* fill(Tensor* self, PyObject* array, bool requires_grad, PyObject* node) {
+  self->array = array;
+  self->grad = Py_NewRef(Py_None);
+  self->node = node != nullptr ? node : Py_NewRef(Py_None);
+  self->requires_grad = requires_grad;
+  return reinterpret_cast<PyObject*>(self);
+}
+
 PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"array", "requires_grad", "node", nullptr};
   PyObject *array, *node = Py_None;
   int requires_grad = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|pO", const_cast<char**>(names), &PyArray_Type, &array,
-                                   &requires_grad, &node))
-    return nullptr;
-  auto* self = reinterpret_cast<Tensor*>(type->tp_alloc(type, 0));
-  if (self == nullptr) return nullptr;
-  self->array = Py_NewRef(array);
-  self->grad = Py_NewRef(Py_None);
-  self->node = Py_NewRef(node);
-  self->requires_grad = static_cast<char>(requires_grad);
-  return reinterpret_cast<PyObject*>(self);
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|pO", const_cast<char**>(names), &PyArray_Type, &array, &requires_grad, &node)) return nullptr;
+  Tensor* self = as_tensor(type->tp_alloc(type, 0));
+  return self == nullptr ? nullptr : fill(self, Py_NewRef(array), requires_grad != 0, Py_NewRef(node));
 }
 
-// The array stays until the end: a tensor without one is never seen.
+// The array stays until the end, and the fields are never empty: a tensor without them is never seen.
 int tensor_clear(PyObject* object) {
-  auto* self = reinterpret_cast<Tensor*>(object);
-  Py_XSETREF(self->grad, Py_NewRef(Py_None));
-  Py_XSETREF(self->node, Py_NewRef(Py_None));
+  Py_SETREF(as_tensor(object)->grad, Py_NewRef(Py_None));
+  Py_SETREF(as_tensor(object)->node, Py_NewRef(Py_None));
   return 0;
 }
 
@@ -50,22 +51,22 @@ constexpr int max_spare = 64;
 PyObject* spare[max_spare];
 int spare_count = 0;
 
-Tensor* as_tensor(PyObject* object) { return reinterpret_cast<Tensor*>(object); }
-PyArrayObject* array_of(PyObject* object) { return reinterpret_cast<PyArrayObject*>(as_tensor(object)->array); }
+using TensorFields = Collected<Tensor, &Tensor::array, &Tensor::grad, &Tensor::node>;
+
+void tensor_free(void* object) {
+  if (Py_TYPE(object) == tensor_type && spare_count < max_spare) spare[spare_count++] = static_cast<PyObject*>(object);
+  else PyObject_GC_Del(object);
+}
 
 // Whoever asks for the array may look at its elements: a decision made then is not that of a kind of call.
 PyObject* get_array(PyObject* self, void*) {
-  state.values_read = true;
-  if (state.reader != nullptr) {
-    PyObject* answer = PyObject_CallOneArg(state.reader, self);
-    if (answer == nullptr) return nullptr;
-    Py_DECREF(answer);
-  }
-  PyObject* array = as_tensor(self)->array;
-  return is_on_device(array) ? PyObject_CallMethod(array, "fetch", nullptr) : Py_NewRef(array);
+  return guarded([&]() -> PyObject* {
+    state.values_read = true;
+    if (state.reader != nullptr) call(state.reader, self);
+    PyObject* array = as_tensor(self)->array;
+    return is_on_device(array) ? PyObject_CallMethod(array, "fetch", nullptr) : Py_NewRef(array);
+  });
 }
-
-PyObject* get_data(PyObject* self, void*) { return Py_NewRef(as_tensor(self)->array); }
 
 int set_array(PyObject* self, PyObject* value, void*) {
   if (value == nullptr || !PyArray_Check(value)) {
@@ -76,6 +77,7 @@ int set_array(PyObject* self, PyObject* value, void*) {
   return 0;
 }
 
+PyObject* get_data(PyObject* self, void*) { return Py_NewRef(as_tensor(self)->array); }
 PyObject* get_shape(PyObject* self, void*) { return PyArray_IntTupleFromIntp(PyArray_NDIM(array_of(self)), PyArray_DIMS(array_of(self))); }
 PyObject* get_dtype(PyObject* self, void*) { return Py_NewRef(reinterpret_cast<PyObject*>(PyArray_DESCR(array_of(self)))); }
 PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(PyArray_NDIM(array_of(self))); }
@@ -109,64 +111,38 @@ PyMemberDef tensor_members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(Tensor, weakrefs), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
 
-}  // namespace
-
-void tensor_dealloc(PyObject* object) {
-  PyObject_GC_UnTrack(object);
-  Py_TRASHCAN_BEGIN(object, tensor_dealloc)  // a chain of 100,000 operations is freed without recursion
-  PyTypeObject* type = Py_TYPE(object);
-  if (as_tensor(object)->weakrefs != nullptr) PyObject_ClearWeakRefs(object);
-  Py_CLEAR(as_tensor(object)->array);
-  Py_CLEAR(as_tensor(object)->grad);
-  Py_CLEAR(as_tensor(object)->node);
-  if (type == tensor_type && spare_count < max_spare) spare[spare_count++] = object;
-  else type->tp_free(object);
-  Py_DECREF(type);
-  Py_TRASHCAN_END
-}
-
-namespace {
-
 PyType_Slot tensor_slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(tensor_new)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(tensor_dealloc)},
-    {Py_tp_traverse, reinterpret_cast<void*>(Collected<Tensor, &Tensor::array, &Tensor::grad, &Tensor::node>::traverse)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(TensorFields::dealloc)},
+    {Py_tp_traverse, reinterpret_cast<void*>(TensorFields::traverse)},
     {Py_tp_clear, reinterpret_cast<void*>(tensor_clear)},
     {Py_tp_members, tensor_members},
     {Py_tp_getset, tensor_properties},
     {Py_tp_doc, const_cast<char*>("The fields of a tensor.")},
     {0, nullptr}};
 
+PyType_Spec tensor_spec = {"extensor._native.TensorBase", sizeof(Tensor), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, tensor_slots};
+
 // --- Node ---
 
-bool is_our_code(PyCodeObject* code) {
-  return package_path != nullptr && PyUnicode_Tailmatch(code->co_filename, package_path, 0, PY_SSIZE_T_MAX, -1) == 1;
-}
+bool is_ours(PyObject* name, PyObject* prefix) { return prefix != nullptr && PyUnicode_Check(name) && PyUnicode_Tailmatch(name, prefix, 0, PY_SSIZE_T_MAX, -1) == 1; }
 
 // Where the user's code is: the innermost frame outside this package. Which line that is, is asked later or never.
 void remember_caller(Node* node) {
-  PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
-  while (frame != nullptr) {
-    PyCodeObject* code = PyFrame_GetCode(frame);
-    if (!is_our_code(code)) {
-      node->code = reinterpret_cast<PyObject*>(code);
-      node->instruction = PyFrame_GetLasti(frame);
-      Py_DECREF(frame);
-      return;
-    }
-    Py_DECREF(code);
-    PyFrameObject* back = PyFrame_GetBack(frame);
-    Py_DECREF(frame);
-    frame = back;
+  for (auto frame = maybe(PyThreadState_GetFrame(PyThreadState_Get())); frame != nullptr; frame = maybe(PyFrame_GetBack(frame))) {
+    auto code = owned(PyFrame_GetCode(frame));
+    if (is_ours(code->co_filename, package_path)) continue;
+    node->code = code.release();
+    node->instruction = PyFrame_GetLasti(frame);
+    return;
   }
 }
 
 PyObject* node_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"op", "edges", "saved", "options", nullptr};
   PyObject *op, *edges, *saved, *options = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|O", const_cast<char**>(names), &op, &edges, &saved, &options))
-    return nullptr;
-  return reinterpret_cast<PyObject*>(make_node(type, op, edges, saved, options));
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|O", const_cast<char**>(names), &op, &edges, &saved, &options)) return nullptr;
+  return guarded([&] { return make_node(type, op, edges, saved, options).release(); });
 }
 
 PyMemberDef node_members[] = {
@@ -184,6 +160,8 @@ PyMemberDef node_members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(Node, weakrefs), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
 
+using NodeFields = Collected<Node, &Node::op, &Node::edges, &Node::saved, &Node::options, &Node::casts, &Node::outputs, &Node::shapes, &Node::shape, &Node::code>;
+
 PyType_Slot node_slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(node_new)},
     {Py_tp_dealloc, reinterpret_cast<void*>(NodeFields::dealloc)},
@@ -193,35 +171,27 @@ PyType_Slot node_slots[] = {
     {Py_tp_doc, const_cast<char*>("The fields of a recorded call.")},
     {0, nullptr}};
 
+PyType_Spec node_spec = {"extensor._native.NodeBase", sizeof(Node), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, node_slots};
+
 }  // namespace
-
-PyType_Spec tensor_spec = {"extensor._native.TensorBase", sizeof(Tensor), 0,
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, tensor_slots};
-
-PyType_Spec node_spec = {"extensor._native.NodeBase", sizeof(Node), 0,
-                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, node_slots};
 
 bool has_our_class(PyObject* tensor) {
   constexpr int most = 8;
-  static PyTypeObject* known[most];
+  static Ref<PyTypeObject>* known = new Ref<PyTypeObject>[most];
   static int count = 0;
   PyTypeObject* type = Py_TYPE(tensor);
   if (type == tensor_type) return true;
   for (int i = 0; i < count; ++i)
     if (known[i] == type) return true;
-  PyObject* module = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__module__");
-  if (module == nullptr) PyErr_Clear();
-  PyObject* prefix = PyUnicode_FromString("extensor.");
-  const bool ours = module != nullptr && prefix != nullptr && PyUnicode_Check(module) && PyUnicode_Tailmatch(module, prefix, 0, PY_SSIZE_T_MAX, -1) == 1;
-  Py_XDECREF(module);
-  Py_XDECREF(prefix);
-  if (ours && count < most) known[count++] = reinterpret_cast<PyTypeObject*>(Py_NewRef(reinterpret_cast<PyObject*>(type)));
+  const Ref<> module = owned(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__module__")), prefix = owned(PyUnicode_FromString("extensor."));
+  const bool ours = is_ours(module, prefix);
+  if (ours && count < most) known[count++] = shared(type);
   return ours;
 }
 
 PyObject* make_tensor(PyObject* array, bool requires_grad, PyObject* node) {
   const bool reused = spare_count > 0;
-  auto* self = as_tensor(reused ? PyObject_Init(spare[--spare_count], tensor_type) : tensor_type->tp_alloc(tensor_type, 0));
+  Tensor* self = as_tensor(reused ? PyObject_Init(spare[--spare_count], tensor_type) : tensor_type->tp_alloc(tensor_type, 0));
   if (self == nullptr) {
     Py_DECREF(array);
     Py_XDECREF(node);
@@ -231,16 +201,11 @@ PyObject* make_tensor(PyObject* array, bool requires_grad, PyObject* node) {
     self->weakrefs = nullptr;
     PyObject_GC_Track(self);
   }
-  self->array = array;
-  self->grad = Py_NewRef(Py_None);
-  self->node = node != nullptr ? node : Py_NewRef(Py_None);
-  self->requires_grad = requires_grad;
-  return reinterpret_cast<PyObject*>(self);
+  return fill(self, array, requires_grad, node);
 }
 
-Node* make_node(PyTypeObject* type, PyObject* op, PyObject* edges, PyObject* saved, PyObject* options) {
-  auto* self = reinterpret_cast<Node*>(type->tp_alloc(type, 0));
-  if (self == nullptr) return nullptr;
+Ref<Node> make_node(PyTypeObject* type, PyObject* op, PyObject* edges, PyObject* saved, PyObject* options) {
+  auto self = owned(reinterpret_cast<Node*>(type->tp_alloc(type, 0)));
   self->op = Py_NewRef(op);
   self->edges = Py_NewRef(edges);
   self->saved = Py_NewRef(saved);
@@ -248,6 +213,18 @@ Node* make_node(PyTypeObject* type, PyObject* op, PyObject* edges, PyObject* sav
   self->sequence = ++last_sequence;
   remember_caller(self);
   return self;
+}
+
+void adopt_classes() {
+  // Classes made in Python without fields of their own need none of Python's general clearing.
+  tensor_type->tp_dealloc = TensorFields::dealloc;
+  tensor_type->tp_free = tensor_free;
+  node_type->tp_dealloc = NodeFields::dealloc;
+}
+
+void bind_objects(PyObject* module) {
+  tensor_base = reinterpret_cast<PyTypeObject*>(add_type(module, "TensorBase", tensor_spec).release());
+  node_base = reinterpret_cast<PyTypeObject*>(add_type(module, "NodeBase", node_spec).release());
 }
 
 }  // namespace extensor::recorder

@@ -38,7 +38,7 @@ struct Op {
   unsigned long long id;     // never given twice, unlike an address
   PyObject* fn;              // the readable body
   PyObject *own_fn, *own_code, *own_defaults;  // as it was defined; while it is edited, it runs each time
-  PyObject* own_keyword_defaults;              // names and values in turn, as a tuple: the dict may change
+  PyObject* own_keyword_defaults;              // a copy: the dict may change
   PyObject* backward;        // called with what a node saved, it returns a gradient for each edge; nullptr: Python asks the rule
   char takes_needs;          // whether it is told which gradients are wanted
   char planned;              // whether its decisions may be repeated
@@ -55,31 +55,31 @@ extern PyTypeObject* device_array_type;  // extensor.kernels.devices.DeviceArray
 extern PyObject* package_path;  // frames below it are not the user's
 extern long long last_sequence;
 
-// Functions of Python that the recorder calls, and float32; told by set_helpers, for as long as the process lives.
+// Functions of Python that the recorder calls, and float32; registered for as long as the process lives.
 struct Helpers {
-  PyObject *make_plan, *add, *astype, *wide, *complete, *gradients, *check, *check_gradients;
+  PyObject *make_plan, *named_memory_error, *add, *astype, *wide, *gradients, *check, *check_gradients;
 };
 extern Helpers helpers;
 
 // The state of a thread; Python sees it as `this_thread`. Objects are owned; nullptr is None there.
 struct ThreadState {
-  bool pauses_recording;  // zero is the usual state: memory of a thread starts as zeros
-  bool values_read;       // whether the body that is running looked at the elements of a tensor
-  PyObject* observer;     // sees every call of an op
-  PyObject* trace;        // the list of kernel calls of the body that is running
-  PyObject* reader;       // called with a tensor whose elements are looked at outside of ops
-  long long mode;         // whatever else the bodies of ops look at, such as autocast
-  bool records() const { return !pauses_recording; }
+  bool recording;
+  bool values_read;    // whether the body that is running looked at the elements of a tensor
+  PyObject* observer;  // sees every call of an op
+  PyObject* trace;     // the list of kernel calls of the body that is running
+  PyObject* reader;    // called with a tensor whose elements are looked at outside of ops
+  PyObject* walk;      // what walks back in place of the engine's own class
+  long long mode;      // whatever else the bodies of ops look at, such as autocast
 };
 // Not thread_local, whose every use from another file is a call. Its memory comes with the thread: what is taken at the first use
 // ends the process where there is none left.
 extern __thread ThreadState state __attribute__((tls_model("initial-exec")));
 
-extern PyType_Spec tensor_spec, node_spec, op_spec;
-
 inline bool is_tensor(PyObject* object) {
   return Py_TYPE(object) == tensor_type || PyType_IsSubtype(Py_TYPE(object), tensor_base);
 }
+
+inline bool is_none(PyObject* field) { return field == nullptr || field == Py_None; }
 
 // Whether an array stands for one on another device: its memory here holds nothing.
 inline bool is_on_device(PyObject* array) { return Py_TYPE(array) == device_array_type; }
@@ -110,10 +110,6 @@ struct Collected {
   }
 };
 
-using NodeFields = Collected<Node, &Node::op, &Node::edges, &Node::saved, &Node::options, &Node::casts, &Node::outputs, &Node::shapes, &Node::shape, &Node::code>;
-
-void tensor_dealloc(PyObject* object);
-
 // Whether a tensor is of a class of this package: what a user's subclass overrides, no key can tell.
 bool has_our_class(PyObject* tensor);
 
@@ -121,12 +117,30 @@ bool has_our_class(PyObject* tensor);
 PyObject* make_tensor(PyObject* array, bool requires_grad, PyObject* node);
 
 // A node of the given class; borrows all.
-Node* make_node(PyTypeObject* type, PyObject* op, PyObject* edges, PyObject* saved, PyObject* options);
+Ref<Node> make_node(PyTypeObject* type, PyObject* op, PyObject* edges, PyObject* saved, PyObject* options);
 
-// Add functions to the module. False with a Python error set on failure.
-bool bind_state(PyObject* module);
-bool bind_plans(PyObject* module);
-bool bind_walk(PyObject* module);
+// For the classes that Python registered.
+void adopt_classes();
+
+// Calls a function of Python.
+template <class... Arguments>
+Ref<> call(PyObject* function, Arguments... arguments) {
+  PyObject* all[] = {arguments...};
+  return owned(PyObject_Vectorcall(function, all, sizeof...(arguments), nullptr));
+}
+
+// A new type of the module.
+inline Ref<PyTypeObject> add_type(PyObject* module, const char* name, PyType_Spec& spec) {
+  auto type = owned(reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec)));
+  if (PyModule_AddObjectRef(module, name, type.object()) < 0) throw PythonError();
+  return type;
+}
+
+// Add types and functions to the module; those that return a bool answer false with a Python error set on failure.
+void bind_state(PyObject* module);
+void bind_objects(PyObject* module);
+void bind_ops(PyObject* module);
+void bind_walk(PyObject* module);
 bool bind_program(PyObject* module);
 bool bind_update(PyObject* module);
 

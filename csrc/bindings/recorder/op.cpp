@@ -13,10 +13,10 @@ namespace {
 
 // Plans by the hash of their key, in sets of a few; the one that was not used for longest makes room.
 constexpr int set_count = 2048, ways = 4;
-Plan* table[set_count][ways];
+HeldPlan (*const table)[ways] = new HeldPlan[set_count][ways];  // for as long as the process lives: plans hold Python objects
 long long hits = 0, misses = 0, clock = 0;
 bool enabled = true;
-PyObject* name_call = nullptr;
+PyObject* name_call;
 
 // Kinds of calls that were met once. A plan is made at the second meeting: a shape that comes only once is not worth it, nor is
 // one among so many that its last plan had to make room: it starts over.
@@ -30,23 +30,24 @@ bool is_known(const Key& key) {
   return known;
 }
 
-Plan* find(const Key& key) {
-  for (Plan* plan : table[key.hash % set_count]) {
+// Held while it runs: another thread may put a new one in its place.
+HeldPlan find(const Key& key) {
+  for (const HeldPlan& plan : table[key.hash % set_count]) {
     if (plan == nullptr || !plan->fits(key)) continue;
     plan->last_used = ++clock;
-    return plan;
+    return plan->held();
   }
   return nullptr;
 }
 
-// Whether a dict (or nullptr) holds these names and values (or none), and the very same objects.
-bool has_items(PyObject* dict, PyObject* items) {
-  if (dict == nullptr || items == nullptr) return dict == items;
-  if (2 * PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(items)) return false;
-  PyObject *name, *value;
-  for (Py_ssize_t at = 0, i = 0; PyDict_Next(dict, &at, &name, &value); i += 2)
-    if (PyTuple_GET_ITEM(items, i) != name || PyTuple_GET_ITEM(items, i + 1) != value) return false;
-  return true;
+// Whether two dicts (or none) hold the very same objects in the same order.
+bool has_items(PyObject* dict, PyObject* other) {
+  if (dict == nullptr || other == nullptr) return dict == other;
+  PyObject *name, *value, *other_name, *other_value;
+  Py_ssize_t at = 0, other_at = 0;
+  while (PyDict_Next(dict, &at, &name, &value))
+    if (!PyDict_Next(other, &other_at, &other_name, &other_value) || name != other_name || value != other_value) return false;
+  return PyDict_GET_SIZE(dict) == PyDict_GET_SIZE(other);
 }
 
 // Whether an op may have plans, and its body is as it was defined.
@@ -54,9 +55,9 @@ bool has_plans(const Op* op) {
   return op->planned && has_body(op, op->own_fn, op->own_code, op->own_defaults);
 }
 
-void keep(Plan* made, const Key& key) {
-  Plan** oldest = &table[key.hash % set_count][0];
-  for (Plan*& plan : table[key.hash % set_count]) {
+void keep(HeldPlan made, const Key& key) {
+  HeldPlan* oldest = &table[key.hash % set_count][0];
+  for (HeldPlan& plan : table[key.hash % set_count]) {
     if (plan == nullptr || plan->fits(key)) {
       oldest = &plan;
       break;
@@ -65,15 +66,11 @@ void keep(Plan* made, const Key& key) {
   }
   made->last_used = ++clock;
   std::swap(*oldest, made);
-  if (made != nullptr) made->release();
 }
 
 // Op.call, which runs the body.
 PyObject* call_in_python(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  PyObject* method = PyObject_GetAttr(self, name_call);
-  PyObject* result = method == nullptr ? nullptr : PyObject_Vectorcall(method, args, nargsf, kwnames);
-  Py_XDECREF(method);
-  return result;
+  return PyObject_Vectorcall(owned(PyObject_GetAttr(self, name_call)).object(), args, nargsf, kwnames);
 }
 
 // Numbers that are handed on unread are found again by their identity: fresh objects, unlike any constant of the body.
@@ -106,10 +103,7 @@ PyObject* decide(Op* op, PyObject* const* args, size_t nargsf, PyObject* kwnames
   Ref result = owned(made);
   const Ref leaves = owned(PyTuple_New(key.leaf_count));
   for (int i = 0; i < key.leaf_count; ++i) PyTuple_SET_ITEM(leaves.get(), i, Py_NewRef(key.leaves[i]));
-  const Ref description = read ? shared(Py_None) : owned(PyObject_CallFunctionObjArgs(helpers.make_plan, leaves.get(), calls.get(), result.get(), nullptr));
-  Plan* plan = Plan::make(key, description);
-  if (plan == nullptr) throw PythonError();
-  keep(plan, key);
+  keep(HeldPlan(new Plan(key, read ? shared(Py_None) : call(helpers.make_plan, leaves.get(), calls.get(), result.get()))), key);
   return result.release();
 }
 
@@ -117,59 +111,48 @@ PyObject* call_op(PyObject* self, PyObject* const* args, size_t nargsf, PyObject
   auto* op = reinterpret_cast<Op*>(self);
   Key key;
   const ThreadState& now = state;
-  const bool records = now.records();
+  const bool records = now.recording;
   if (!enabled || now.observer != nullptr || now.trace != nullptr || !has_plans(op) ||
       !key.read(op, args, PyVectorcall_NARGS(nargsf), kwnames, uint64_t(now.mode) << 1 | records) || (op->is_backward && records && key.requires_grad))
     return call_in_python(self, args, nargsf, kwnames);
-  Plan* plan = find(key);
+  const HeldPlan plan = find(key);
   if (plan == nullptr && is_known(key)) return decide(op, args, nargsf, kwnames, key);
   if (plan == nullptr) ++misses;
   if (plan == nullptr || plan->runs_body()) return call_in_python(self, args, nargsf, kwnames);
   ++hits;
-  const Plan::Held held(plan);
   PyObject* result = plan->run(op, key);
   if (result != nullptr || (PyErr_Occurred() && (PyErr_ExceptionMatches(PyExc_MemoryError) || !PyErr_ExceptionMatches(PyExc_Exception)))) return result;
   PyErr_Clear();  // what is wrong with the arguments, the body knows how to say
   return call_in_python(self, args, nargsf, kwnames);
 }
 
-// A MemoryError names the function, wherever in it memory ran out: in a body, in a plan or in the C++ below.
-void name_memory_error(PyObject* op) {
+// A MemoryError names the function, wherever in it memory ran out.
+PyObject* name_memory_error(PyObject* op) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
-  PyObject* said = value == nullptr ? nullptr : PyObject_Str(value);
-  PyObject* name = PyObject_GetAttrString(op, "__name__");
-  const bool named = said != nullptr && PyUnicode_GET_LENGTH(said) > 0 && PyUnicode_READ_CHAR(said, 0) == '[';
-  if (said == nullptr || name == nullptr || named) {
-    PyErr_Clear();
-    PyErr_Restore(type, value, traceback);
-  } else {
-    if (PyUnicode_GET_LENGTH(said) == 0) PyErr_Format(PyExc_MemoryError, "[%S] out of memory", name);
-    else PyErr_Format(PyExc_MemoryError, "[%S] %U", name, said);
-    Py_DECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
-  }
-  Py_XDECREF(said);
-  Py_XDECREF(name);
+  const Ref<> held_type = maybe(type), error = maybe(value), held_traceback = maybe(traceback);
+  if (traceback != nullptr) PyException_SetTraceback(value, traceback);
+  const Ref<> named = call(helpers.named_memory_error, op, value);
+  PyErr_SetObject(PyExc_MemoryError, named);
+  return nullptr;
 }
 
 PyObject* op_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   PyObject* result = guarded([&] { return call_op(self, args, nargsf, kwnames); });
-  if (result == nullptr && PyErr_ExceptionMatches(PyExc_MemoryError)) name_memory_error(self);
+  if (result == nullptr && PyErr_ExceptionMatches(PyExc_MemoryError)) return guarded([&] { return name_memory_error(self); });
   return result;
 }
 
 // outcome(*args, **kwargs): see Plan::outcome; None where no plan says so.
 PyObject* op_outcome(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* kwnames) {
-  auto* op = reinterpret_cast<Op*>(self);
-  Key key;
-  Plan* plan = nullptr;
-  if (enabled && has_plans(op) && key.read(op, args, count, kwnames, uint64_t(state.mode) << 1)) plan = find(key);
-  if (plan == nullptr || plan->runs_body()) Py_RETURN_NONE;
-  const Plan::Held held(plan);
-  PyObject* found = guarded([&] { return plan->outcome(key); });
+  PyObject* found = guarded([&]() -> PyObject* {
+    auto* op = reinterpret_cast<Op*>(self);
+    Key key;
+    HeldPlan plan;
+    if (enabled && has_plans(op) && key.read(op, args, count, kwnames, uint64_t(state.mode) << 1)) plan = find(key);
+    return plan == nullptr || plan->runs_body() ? nullptr : plan->outcome(key);
+  });
   if (found != nullptr) return found;
   PyErr_Clear();
   Py_RETURN_NONE;
@@ -181,6 +164,11 @@ PyObject* op_new(PyTypeObject* type, PyObject*, PyObject*) {
   auto* self = reinterpret_cast<Op*>(type->tp_alloc(type, 0));
   if (self == nullptr) return nullptr;
   static unsigned long long last_id = 0;
+  if (type->tp_vectorcall_offset == 0 || !(type->tp_flags & Py_TPFLAGS_HAVE_VECTORCALL)) {  // before Python 3.12 no class inherits it
+    type->tp_vectorcall_offset = offsetof(Op, vectorcall);
+    type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
+    PyType_Modified(type);
+  }
   self->vectorcall = op_vectorcall;
   self->id = ++last_id;
   self->fn = Py_NewRef(Py_None);
@@ -209,15 +197,8 @@ int set_fn(PyObject* self, PyObject* value, void*) {
     op->own_fn = Py_NewRef(value);
     op->own_code = Py_NewRef(body->func_code);
     op->own_defaults = Py_XNewRef(body->func_defaults);
-    if (body->func_kwdefaults != nullptr) {
-      op->own_keyword_defaults = PyTuple_New(2 * PyDict_GET_SIZE(body->func_kwdefaults));
-      if (op->own_keyword_defaults == nullptr) return -1;
-      PyObject *name, *found;
-      for (Py_ssize_t at = 0, i = 0; PyDict_Next(body->func_kwdefaults, &at, &name, &found); i += 2) {
-        PyTuple_SET_ITEM(op->own_keyword_defaults, i, Py_NewRef(name));
-        PyTuple_SET_ITEM(op->own_keyword_defaults, i + 1, Py_NewRef(found));
-      }
-    }
+    op->own_keyword_defaults = body->func_kwdefaults == nullptr ? nullptr : PyDict_Copy(body->func_kwdefaults);
+    if (body->func_kwdefaults != nullptr && op->own_keyword_defaults == nullptr) return -1;
   }
   return 0;
 }
@@ -255,10 +236,13 @@ PyType_Slot op_slots[] = {
     {Py_tp_doc, const_cast<char*>("The call of an op.")},
     {0, nullptr}};
 
+PyType_Spec op_spec = {"extensor._native.OpBase", sizeof(Op), 0,
+                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+                       op_slots};
+
 PyObject* clear_plans(PyObject*, PyObject*) {
-  for (auto& set : table)
-    for (Plan*& plan : set)
-      if (plan != nullptr) std::exchange(plan, nullptr)->release();
+  for (int i = 0; i < set_count; ++i)
+    for (HeldPlan& plan : table[i]) plan = nullptr;
   std::memset(seen, 0, sizeof seen);
   hits = misses = 0;
   Py_RETURN_NONE;
@@ -266,8 +250,8 @@ PyObject* clear_plans(PyObject*, PyObject*) {
 
 PyObject* plan_counts(PyObject*, PyObject*) {
   long long kept = 0, unplanned = 0;
-  for (auto& set : table)
-    for (const Plan* plan : set) kept += plan != nullptr, unplanned += plan != nullptr && plan->runs_body();
+  for (int i = 0; i < set_count; ++i)
+    for (const HeldPlan& plan : table[i]) kept += plan != nullptr, unplanned += plan != nullptr && plan->runs_body();
   return Py_BuildValue("{sLsLsLsL}", "hits", hits, "misses", misses, "kept", kept, "bodies", unplanned);
 }
 
@@ -292,15 +276,12 @@ bool has_body(const Op* op, PyObject* fn, PyObject* code, PyObject* defaults) {
   return fn != op->own_fn || has_items(body->func_kwdefaults, op->own_keyword_defaults);
 }
 
-PyType_Spec op_spec = {"extensor._native.OpBase", sizeof(Op), 0,
-                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
-                       op_slots};
-
-bool bind_plans(PyObject* module) {
+void bind_ops(PyObject* module) {
   const char* wanted = std::getenv("EXTENSOR_PLANS");
   enabled = wanted == nullptr || std::strcmp(wanted, "0") != 0;
-  name_call = PyUnicode_InternFromString("call");
-  return name_call != nullptr && PyModule_AddFunctions(module, functions) == 0;
+  name_call = owned(PyUnicode_InternFromString("call")).release();
+  op_base = reinterpret_cast<PyTypeObject*>(add_type(module, "OpBase", op_spec).release());
+  if (PyModule_AddFunctions(module, functions) < 0) throw PythonError();
 }
 
 }  // namespace extensor::recorder

@@ -8,17 +8,25 @@ constexpr int max_values = 160, max_arguments = 80;
 
 namespace {
 
-bool read_ints(PyObject* tuple, std::vector<int>& out) {
+[[noreturn]] void refuse(const char* what) {
+  PyErr_Format(PyExc_ValueError, "[plan] %s", what);
+  throw PythonError();
+}
+
+template <class... Fields>
+void parse(PyObject* tuple, const char* format, Fields... fields) {
+  if (!PyArg_ParseTuple(tuple, format, fields...)) throw PythonError();
+}
+
+std::vector<int> read_ints(PyObject* tuple) {
+  std::vector<int> found;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
     const long value = PyLong_AsLong(PyTuple_GET_ITEM(tuple, i));
-    if (value == -1 && PyErr_Occurred()) return false;
-    if (value < -max_values || value >= max_values) {
-      PyErr_SetString(PyExc_ValueError, "[plan] a value is out of range");
-      return false;
-    }
-    out.push_back(int(value));
+    if (PyErr_Occurred()) throw PythonError();
+    if (value < -max_values || value >= max_values || i >= max_arguments) refuse("a value is out of range");
+    found.push_back(int(value));
   }
-  return true;
+  return found;
 }
 
 bool has_shape(PyObject* value, PyObject* shape) {
@@ -29,8 +37,6 @@ bool has_shape(PyObject* value, PyObject* shape) {
     if (PyArray_DIM(array, axis) != PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, axis))) return false;
   return true;
 }
-
-PyObject* shape_of(PyObject* value) { return PyArray_IntTupleFromIntp(PyArray_NDIM(reinterpret_cast<PyArrayObject*>(value)), PyArray_DIMS(reinterpret_cast<PyArrayObject*>(value))); }
 
 }  // namespace
 
@@ -56,55 +62,33 @@ class Plan::Values {
   PyObject* results_[max_values];
 };
 
-Plan* Plan::make(const Key& key, PyObject* description) {
-  Plan* plan = new Plan;
-  plan->hash_ = key.hash;
-  plan->words_.assign(key.words, key.words + key.word_count);
-  plan->held_.assign(key.held, key.held + key.held_count);
-  for (PyObject* object : plan->held_) Py_INCREF(object);
-  plan->description_ = Py_NewRef(description);
-  if (description != Py_None && !plan->read(description)) {
-    plan->release();
-    return nullptr;
-  }
-  return plan;
-}
-
-Plan::~Plan() {
-  for (PyObject* object : held_) Py_DECREF(object);
-  Py_XDECREF(description_);
-}
-
 // (constants, steps, (container, results), outcome, record): the words are explained in graph/plans.py.
-bool Plan::read(PyObject* description) {
-  PyObject *steps, *results, *record;
-  if (!PyArg_ParseTuple(description, "O!O!(OO!)OO", &PyTuple_Type, &constants_, &PyTuple_Type, &steps, &container_, &PyTuple_Type, &results, &outcome_, &record))
-    return false;
+Plan::Plan(const Key& key, Ref<> description) : hash_(key.hash), words_(key.words, key.words + key.word_count), description_(std::move(description)) {
+  for (int i = 0; i < key.held_count; ++i) held_.push_back(shared(key.held[i]));
+  if (runs_body()) return;
+  PyObject *steps, *results, *record, *saved, *edges;
+  parse(description_, "O!O!(OO!)OO", &PyTuple_Type, &constants_, &PyTuple_Type, &steps, &container_, &PyTuple_Type, &results, &outcome_, &record);
+  read_steps(steps);
+  results_ = read_ints(results);
+  if (record == Py_None) return;
+  records_ = true;
+  parse(record, "O!O!OOO", &PyTuple_Type, &saved, &PyTuple_Type, &edges, &options_, &shape_, &casts_);
+  saved_ = read_ints(saved);
+  edges_ = read_ints(edges);
+}
+
+void Plan::read_steps(PyObject* steps) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(steps); ++i) {
     Step step;
     const char* kind;
     PyObject *arguments, *native;
-    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(steps, i), "sOOO!iO", &kind, &native, &step.reference, &PyTuple_Type, &arguments, &step.results, &step.known) ||
-        !read_ints(arguments, step.arguments))
-      return false;
+    parse(PyTuple_GET_ITEM(steps, i), "sOOO!iO", &kind, &native, &step.reference, &PyTuple_Type, &arguments, &step.results, &step.known);
     step.kind = kind[0] == 'k' ? Step::kernel : kind[0] == 'g' ? Step::guard : kind[0] == 't' ? Step::tuple : Step::list;
     step.native = native == Py_None ? nullptr : native_kernel(native);
-    if (step.arguments.size() > max_arguments || (native != Py_None && step.native == nullptr)) {
-      PyErr_SetString(PyExc_ValueError, "[plan] a step is not one");
-      return false;
-    }
-    steps_.push_back(step);
+    if (native != Py_None && step.native == nullptr) refuse("a step is no kernel");
+    step.arguments = read_ints(arguments);
+    steps_.push_back(std::move(step));
   }
-  if (!read_ints(results, results_)) return false;
-  if (results_.size() > max_arguments) {
-    PyErr_SetString(PyExc_ValueError, "[plan] too many results");
-    return false;
-  }
-  if (record == Py_None) return true;
-  PyObject *saved, *edges;
-  records_ = true;
-  return PyArg_ParseTuple(record, "O!O!OOO", &PyTuple_Type, &saved, &PyTuple_Type, &edges, &options_, &shape_, &casts_) && read_ints(saved, saved_) &&
-         read_ints(edges, edges_);
 }
 
 // False: with a Python error set, or without where a guard has another answer.
@@ -121,28 +105,17 @@ bool Plan::take_step(const Step& step, Values& values) const {
     values.push(made.release());
     return true;
   }
-  PyObject* found = step.native == nullptr ? not_covered() : guarded([&] { return step.native->function(step.native->self, arguments, count); });
-  if (found == Py_NotImplemented) {
-    Py_DECREF(found);
-    found = PyObject_Vectorcall(step.reference, arguments, size_t(count), nullptr);
-  }
+  Ref<> found = maybe(step.native == nullptr ? not_covered() : guarded([&] { return step.native->function(step.native->self, arguments, count); }));
+  if (found == Py_NotImplemented) found = maybe(PyObject_Vectorcall(step.reference, arguments, size_t(count), nullptr));
   if (found == nullptr) return false;
-  if (step.kind == Step::guard) {
-    const int same = found == step.known ? 1 : PyObject_RichCompareBool(found, step.known, Py_EQ);
-    Py_DECREF(found);
-    return same == 1;
-  }
-  if (step.results == 1) {
-    values.push(found);
-    return step.known == Py_None || has_shape(found, PyTuple_GET_ITEM(step.known, 0));
-  }
-  bool fits = (PyTuple_Check(found) || PyList_Check(found)) && PySequence_Fast_GET_SIZE(found) == step.results;
+  if (step.kind == Step::guard) return found == step.known || PyObject_RichCompareBool(found, step.known, Py_EQ) == 1;
+  const bool several = step.results != 1;
+  bool fits = !several || ((PyTuple_Check(found.get()) || PyList_Check(found.get())) && PySequence_Fast_GET_SIZE(found.get()) == step.results);
   for (int i = 0; fits && i < step.results; ++i) {
-    PyObject* part = PySequence_Fast_GET_ITEM(found, i);
+    PyObject* part = several ? PySequence_Fast_GET_ITEM(found.get(), i) : found.get();
     values.push(Py_NewRef(part));
     fits = step.known == Py_None || has_shape(part, PyTuple_GET_ITEM(step.known, i));
   }
-  Py_DECREF(found);
   return fits;
 }
 
@@ -183,12 +156,11 @@ PyObject* Plan::made_node(Op* op, const Key& key, const Values& values) const {
     if (edge != Py_None && reinterpret_cast<Tensor*>(edge)->node != Py_None) edge = reinterpret_cast<Tensor*>(edge)->node;
     PyTuple_SET_ITEM(edges.get(), Py_ssize_t(i), Py_NewRef(edge));
   }
-  Node* node = make_node(node_type, reinterpret_cast<PyObject*>(op), edges, saved, options_);
-  if (node == nullptr) throw PythonError();
-  PyObject* output = values[results_[0]];  // its shape may depend on elements: x[x > 0]
-  node->shape = has_shape(output, shape_) ? Py_NewRef(shape_) : shape_of(output);
+  Ref<Node> node = make_node(node_type, reinterpret_cast<PyObject*>(op), edges, saved, options_);
+  auto* output = reinterpret_cast<PyArrayObject*>(values[results_[0]]);  // its shape may depend on elements: x[x > 0]
+  node->shape = has_shape(values[results_[0]], shape_) ? Py_NewRef(shape_) : PyArray_IntTupleFromIntp(PyArray_NDIM(output), PyArray_DIMS(output));
   node->casts = Py_NewRef(casts_);
-  return reinterpret_cast<PyObject*>(node);
+  return node.release();
 }
 
 PyObject* Plan::made_result(Op* op, const Key& key, const Values& values) const {

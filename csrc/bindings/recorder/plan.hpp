@@ -5,6 +5,7 @@
 // constants of the plan. A step takes some of them and gives more.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "bindings/recorder/key.hpp"
@@ -20,11 +21,17 @@ struct Step {
   PyObject* known;  // guard: what the body was told; kernel: the shapes of results that it may have looked at, or None
 };
 
+class Plan;
+struct LetGo {
+  inline void operator()(Plan* plan) const;
+};
+using HeldPlan = std::unique_ptr<Plan, LetGo>;  // one of its owners
+
 class Plan {
  public:
   // A plan from the tuples that graph/plans.py describes, for calls with `key`. None: there is nothing to repeat, the
-  // body runs as it is written. nullptr with a Python error set on failure.
-  static Plan* make(const Key& key, PyObject* description);
+  // body runs as it is written.
+  Plan(const Key& key, Ref<> description);
 
   bool fits(const Key& key) const {
     if (hash_ != key.hash || words_.size() != size_t(key.word_count)) return false;
@@ -42,28 +49,18 @@ class Plan {
   // What the results would be like (graph/plans.py), as a new reference, if the guards answer as they did; else as in `run`.
   PyObject* outcome(const Key& key) const;
 
-  // Keeps a plan while it runs: another thread may put a new one in its place.
-  class Held {
-   public:
-    explicit Held(Plan* plan) : plan_(plan) { ++plan->owners_; }
-    ~Held() { plan_->release(); }
-    Held(const Held&) = delete;
-    Held& operator=(const Held&) = delete;
-
-   private:
-    Plan* plan_;
-  };
-  void release() {
-    if (--owners_ == 0) delete this;
+  // With one more owner.
+  HeldPlan held() {
+    ++owners_;
+    return HeldPlan(this);
   }
 
   long long last_used = 0;
 
  private:
+  friend LetGo;
   class Values;
-  Plan() = default;
-  ~Plan();
-  bool read(PyObject* description);
+  void read_steps(PyObject* steps);
   bool take_step(const Step& step, Values& values) const;
   static Ref<> object_of(int at, const Key& key, const Values& values);
   static Ref<> objects_of(const std::vector<int>& places, const Key& key, const Values& values);
@@ -73,8 +70,8 @@ class Plan {
   int owners_ = 1;
   uint64_t hash_ = 0;
   std::vector<uint64_t> words_;
-  std::vector<PyObject*> held_;  // what words point to
-  PyObject* description_ = nullptr;  // owns what the fields below borrow
+  std::vector<Ref<>> held_;  // what words point to
+  Ref<> description_;        // owns what the fields below borrow
   PyObject* constants_ = nullptr;
   std::vector<Step> steps_;
   PyObject* container_ = nullptr;  // None for one tensor; else the class of the results
@@ -84,5 +81,9 @@ class Plan {
   std::vector<int> saved_, edges_;
   PyObject *options_ = nullptr, *shape_ = nullptr, *casts_ = nullptr;
 };
+
+void LetGo::operator()(Plan* plan) const {
+  if (--plan->owners_ == 0) delete plan;
+}
 
 }  // namespace extensor::recorder

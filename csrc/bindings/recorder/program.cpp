@@ -75,7 +75,7 @@ class Run {
 
   // False where the call is of another kind.
   bool read_inputs(PyObject* args, PyObject* kwargs) {
-    if (state.records() != program_->records || state.mode != program_->mode || state.observer != nullptr || state.trace != nullptr || state.reader != nullptr)
+    if (state.recording != program_->records || state.mode != program_->mode || state.observer != nullptr || state.trace != nullptr || state.reader != nullptr)
       return false;
     for (const Body& body : *program_->bodies)
       if (!has_body(body.op, body.fn, body.code, body.defaults)) return false;

@@ -1,75 +1,51 @@
-// The state of a thread as an object with attributes, and blocks in which a thread records or does not. Blocks are native,
+// The state of a thread as an object with attributes, and blocks in which one of them has another value. Blocks are native,
 // because a signal handler of Python may raise between any two calls of a Python method, and then recording would stay off.
-#include <utility>
+#include <cstddef>
+#include <cstring>
 #include <vector>
 
 #include "bindings/exceptions.hpp"
 #include "bindings/recorder/objects.hpp"
 
+#include <structmember.h>
+
 namespace extensor::recorder {
 
-__thread ThreadState state __attribute__((tls_model("initial-exec")));
+__thread ThreadState state __attribute__((tls_model("initial-exec"))) = {true, false, nullptr, nullptr, nullptr, nullptr, 0};
 
 namespace {
 
-// --- this_thread ---
+PyMemberDef fields[] = {
+    {"recording", T_BOOL, offsetof(ThreadState, recording), 0, "Whether this thread records."},
+    {"values_read", T_BOOL, offsetof(ThreadState, values_read), 0, "Whether elements of a tensor were looked at."},
+    {"observer", T_OBJECT, offsetof(ThreadState, observer), 0, "What sees every call of an op, or None."},
+    {"trace", T_OBJECT, offsetof(ThreadState, trace), 0, "The list that kernel calls are noted in, or None."},
+    {"reader", T_OBJECT, offsetof(ThreadState, reader), 0, "What is called with a tensor whose elements are looked at."},
+    {"walk", T_OBJECT, offsetof(ThreadState, walk), 0, "What walks back in place of the engine's own class, or None."},
+    {"mode", T_LONGLONG, offsetof(ThreadState, mode), 0, "What else decisions depend on: the dtype of autocast."}};
+constexpr size_t field_count = sizeof fields / sizeof *fields;
 
-template <PyObject* ThreadState::*field>
-PyObject* get_object(PyObject*, void*) {
-  return Py_NewRef(state.*field != nullptr ? state.*field : Py_None);
+PyObject* get_field(PyObject*, void* field) { return PyMember_GetOne(reinterpret_cast<char*>(&state), static_cast<PyMemberDef*>(field)); }
+int set_field(PyObject*, PyObject* value, void* field) {
+  const ThreadState before = state;
+  const int done = PyMember_SetOne(reinterpret_cast<char*>(&state), static_cast<PyMemberDef*>(field), value == Py_None ? nullptr : value);
+  if (done < 0) state = before;  // a number is written before it is refused
+  return done;
 }
 
-template <PyObject* ThreadState::*field>
-int set_object(PyObject*, PyObject* value, void*) {
-  Py_XSETREF(state.*field, value == nullptr || value == Py_None ? nullptr : Py_NewRef(value));
-  return 0;
-}
-
-PyObject* get_recording(PyObject*, void*) { return PyBool_FromLong(state.records()); }
-PyObject* get_values_read(PyObject*, void*) { return PyBool_FromLong(state.values_read); }
-PyObject* get_mode(PyObject*, void*) { return PyLong_FromLongLong(state.mode); }
-
-int set_recording(PyObject*, PyObject* value, void*) {
-  const int wanted = value == nullptr ? 1 : PyObject_IsTrue(value);
-  if (wanted >= 0) state.pauses_recording = wanted == 0;
-  return wanted < 0 ? -1 : 0;
-}
-
-int set_values_read(PyObject*, PyObject* value, void*) {
-  state.values_read = value == Py_True;
-  return 0;
-}
-
-int set_mode(PyObject*, PyObject* value, void*) {
-  const long long wanted = value == nullptr ? 0 : PyLong_AsLongLong(value);
-  if (wanted == -1 && PyErr_Occurred()) return -1;
-  state.mode = wanted;
-  return 0;
-}
-
-PyGetSetDef properties[] = {
-    {"recording", get_recording, set_recording, "Whether this thread records.", nullptr},
-    {"observer", get_object<&ThreadState::observer>, set_object<&ThreadState::observer>, "What sees every call of an op, or None.", nullptr},
-    {"trace", get_object<&ThreadState::trace>, set_object<&ThreadState::trace>, "The list that kernel calls are noted in, or None.", nullptr},
-    {"reader", get_object<&ThreadState::reader>, set_object<&ThreadState::reader>, "What is called with a tensor whose elements are looked at.", nullptr},
-    {"values_read", get_values_read, set_values_read, "Whether elements of a tensor were looked at.", nullptr},
-    {"mode", get_mode, set_mode, "What else decisions depend on: the dtype of autocast.", nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
-
+PyGetSetDef properties[field_count + 1];  // one for each field, and zeros
 PyType_Slot state_slots[] = {{Py_tp_getset, properties}, {Py_tp_doc, const_cast<char*>("The state of the thread that asks.")}, {0, nullptr}};
-
 PyType_Spec state_spec = {"extensor._native.ThreadState", sizeof(PyObject), 0, Py_TPFLAGS_DEFAULT, state_slots};
-
-// --- Blocks ---
 
 struct Block {
   PyObject_HEAD
-  bool on;
+  PyMemberDef* field;
+  PyObject* value;
 };
 
 struct Entered {
-  PyObject* block;
-  bool before;  // whether the thread recorded before it
+  Block* block;
+  PyObject* before;  // the value of its field
 };
 
 // The blocks this thread is in; the innermost comes last. They own their objects, and a thread that ends inside one leaves it.
@@ -78,68 +54,78 @@ std::vector<Entered>& entered() {
   return blocks;
 }
 
-int block_init(PyObject* self, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"on", nullptr};
-  int on = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "p", const_cast<char**>(names), &on)) return -1;
-  reinterpret_cast<Block*>(self)->on = on != 0;
-  return 0;
+int block_init(PyObject* self, PyObject* args, PyObject*) {
+  auto* block = reinterpret_cast<Block*>(self);
+  const char* name;
+  PyObject* value;
+  if (!PyArg_ParseTuple(args, "sO", &name, &value)) return -1;
+  for (PyMemberDef& field : fields) {
+    if (std::strcmp(field.name, name) != 0) continue;
+    block->field = &field;
+    Py_XSETREF(block->value, Py_NewRef(value));
+    return 0;
+  }
+  PyErr_Format(PyExc_AttributeError, "[StateBlock] a thread has no %s", name);
+  return -1;
 }
 
 PyObject* block_enter(PyObject* self, PyObject*) {
-  return guarded([&] {
-    entered().push_back({self, state.records()});
-    Py_INCREF(self);
-    state.pauses_recording = !reinterpret_cast<Block*>(self)->on;
+  return guarded([&]() -> PyObject* {
+    auto* block = reinterpret_cast<Block*>(self);
+    if (block->field == nullptr) return PyErr_Format(PyExc_RuntimeError, "[StateBlock] says nothing");
+    entered().reserve(entered().size() + 1);
+    Ref<> before = owned(get_field(nullptr, block->field));
+    if (set_field(nullptr, block->value, block->field) < 0) return nullptr;
+    entered().push_back({reinterpret_cast<Block*>(Py_NewRef(self)), before.release()});
     return Py_NewRef(Py_None);
   });
 }
 
 // Blocks may be left in any order: one that is left before a block inside it hands on what was before it.
 PyObject* block_exit(PyObject* self, PyObject*) {
-  std::vector<Entered>& blocks = entered();
-  size_t place = blocks.size();
-  while (place > 0 && blocks[place - 1].block != self) --place;
-  if (place == 0) {
-    PyErr_SetString(PyExc_RuntimeError, "[set_recording] the block is left but was not entered in this thread");
-    return nullptr;
-  }
-  const bool before = blocks[place - 1].before;
-  if (place == blocks.size()) state.pauses_recording = !before;
-  else blocks[place].before = before;
-  blocks.erase(blocks.begin() + std::ptrdiff_t(place - 1));
-  Py_DECREF(self);
-  Py_RETURN_NONE;
+  return guarded([&]() -> PyObject* {
+    std::vector<Entered>& blocks = entered();
+    size_t place = blocks.size();
+    while (place > 0 && reinterpret_cast<PyObject*>(blocks[place - 1].block) != self) --place;
+    if (place == 0) {
+      const auto* field = reinterpret_cast<Block*>(self)->field;
+      return PyErr_Format(PyExc_RuntimeError, "[%s] the block is left but was not entered in this thread", field == nullptr ? "StateBlock" : field->name);
+    }
+    const Ref<> held = owned(self), before = owned(blocks[place - 1].before);
+    auto* field = blocks[place - 1].block->field;
+    blocks.erase(blocks.begin() + std::ptrdiff_t(place - 1));
+    for (--place; place < blocks.size() && blocks[place].block->field != field;) ++place;
+    if (place == blocks.size()) set_field(nullptr, before, field);
+    else Py_SETREF(blocks[place].before, Py_NewRef(before.get()));
+    return Py_NewRef(Py_None);
+  });
 }
 
 void block_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
+  Py_CLEAR(reinterpret_cast<Block*>(self)->value);
   type->tp_free(self);
   Py_DECREF(type);
 }
 
-PyMethodDef methods[] = {{"__enter__", block_enter, METH_NOARGS, "Recording as the block says."},
-                         {"__exit__", block_exit, METH_VARARGS, "Recording as it was."},
+PyMethodDef methods[] = {{"__enter__", block_enter, METH_NOARGS, "The attribute as the block says."},
+                         {"__exit__", block_exit, METH_VARARGS, "The attribute as it was."},
                          {nullptr, nullptr, 0, nullptr}};
 
 PyType_Slot slots[] = {{Py_tp_init, reinterpret_cast<void*>(block_init)},
                        {Py_tp_dealloc, reinterpret_cast<void*>(block_dealloc)},
                        {Py_tp_methods, methods},
-                       {Py_tp_doc, const_cast<char*>("A block in which this thread records, or does not.")},
+                       {Py_tp_doc, const_cast<char*>("A block in which an attribute of this thread's state has another value.")},
                        {0, nullptr}};
-
-PyType_Spec spec = {"extensor._native.RecordingBlock", sizeof(Block), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+PyType_Spec spec = {"extensor._native.StateBlock", sizeof(Block), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
 
 }  // namespace
 
-bool bind_state(PyObject* module) {
-  return guarded([&]() -> PyObject* {
-           const Ref<> block = owned(PyType_FromSpec(&spec)), type = owned(PyType_FromSpec(&state_spec));
-           const Ref<> this_thread = owned(PyObject_CallNoArgs(type));
-           const bool added = PyModule_AddObjectRef(module, "RecordingBlock", block) == 0 && PyModule_AddObjectRef(module, "ThreadState", type) == 0 &&
-                              PyModule_AddObjectRef(module, "this_thread", this_thread) == 0;
-           return added ? module : nullptr;
-         }) != nullptr;
+void bind_state(PyObject* module) {
+  for (size_t i = 0; i < field_count; ++i) properties[i] = {fields[i].name, get_field, set_field, fields[i].doc, &fields[i]};
+  add_type(module, "StateBlock", spec);
+  const Ref<> this_thread = owned(PyObject_CallNoArgs(add_type(module, "ThreadState", state_spec).object()));
+  if (PyModule_AddObjectRef(module, "this_thread", this_thread) < 0) throw PythonError();
 }
 
 }  // namespace extensor::recorder

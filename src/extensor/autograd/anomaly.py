@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import AnomalyError
-from ..graph import Node, Op, caller, observe, this_thread
+from ..graph import Node, Op, caller, observe, walking
 from ..tensor import ExTensor
-from .engine import Walk, backward_name, walks
+from .engine import Walk, backward_name
 from .trees import leaves
 
 __all__ = ["detect_anomaly"]
@@ -49,20 +49,13 @@ def detect_anomaly() -> Iterator[None]:
         ...
         extensor.errors.AnomalyError: [log] made 1 nan out of finite inputs ...
     """
-    before, walks.kind = walks.kind, _CheckedWalk
-    try:
-        with observe(_checked_call):
-            yield
-    finally:
-        walks.kind = before
+    with walking(_CheckedWalk), observe(_checked_call):
+        yield
 
 
 def _checked_call(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    observer, this_thread.observer = this_thread.observer, None  # what the op calls inside is not observed
-    try:
+    with observe(None):  # what the op calls inside is not observed
         result = op(*args, **kwargs)
-    finally:
-        this_thread.observer = observer
     bad = _count_bad(result)
     if bad:
         inputs = _named(op, args, kwargs)
@@ -76,11 +69,8 @@ class _CheckedWalk(Walk):
 
     def gradients(self, node: Node, grad: Any, needs: tuple[bool, ...] | None) -> Sequence[Any]:
         saved = self.saved(node)
-        observer, this_thread.observer = this_thread.observer, None
-        try:
+        with observe(None):
             grads = super().gradients(node, grad, needs)
-        finally:
-            this_thread.observer = observer
         bad = _count_bad(grads)
         if bad and not _count_bad([grad, *saved]):
             name = backward_name(node)

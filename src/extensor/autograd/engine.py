@@ -9,13 +9,13 @@ used its result. The walk is a loop, not a recursion, and lets go of what a node
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
 
+from .._core import register, walk_back
 from ..dtypes import FLOATING, HALF, float32
 from ..errors import GraphError
 from ..graph import Branch, Node, this_thread
@@ -24,12 +24,7 @@ from ..ops.casting import astype
 from ..tensor import ExTensor
 from .retained import retained, waiting_at
 
-try:
-    from .._native import set_helpers, walk_back
-except ModuleNotFoundError:
-    walk_back = None  # type: ignore[assignment]
-
-__all__ = ["Walk", "backpropagate", "check_grad_output", "outside", "walks"]
+__all__ = ["Walk", "backpropagate", "check_grad_output", "outside"]
 
 
 def backpropagate(
@@ -54,134 +49,129 @@ def backpropagate(
     try:  # an interrupt may come right after the state changed
         this_thread.recording = create_graph
         this_thread.mode = 0  # gradients know no autocast
-        watched = walks.kind is not Walk or (targets is None and bool(retained))
+        watched = this_thread.walk is not None or (targets is None and bool(retained))
         if walk_back is not None and not (watched or create_graph):
             wanted = None if targets is None else list(targets)
             return walk_back(list(outputs), list(grad_outputs), wanted, retain_graph)
-        walk = walks.kind(targets, retain_graph, create_graph)
+        walk = (this_thread.walk or Walk)(targets, retain_graph, create_graph)
         for output, grad in zip(outputs, grad_outputs):
             if output._requires_grad:
                 walk.add(output if output._node is None else output._node, grad)
         walk.run()
         if targets is not None:
-            return [walk.rounded(id(target), walk.found.get(id(target))) for target in targets]
-        for leaf, grad in walk.leaves.values():
-            _accumulate(leaf, grad)
+            return [walk.complete(walk.ends[id(target)]) for target in targets]
+        for total in walk.ends.values():
+            _accumulate(total.edge, total.grad)
         return []
     finally:
         this_thread.recording = before
         this_thread.mode = mode
 
 
-def _accumulate(leaf: ExTensor, grad: ExTensor) -> None:
+def _accumulate(leaf: ExTensor, grad: Any) -> None:
     leaf._grad = grad if leaf._grad is None else _widened(leaf._grad) + _widened(grad)
 
 
-def _widened(grad: ExTensor) -> ExTensor:
-    """A gradient that others are added to: half precision adds up in float32, and ``.grad`` rounds once."""
-    return grad.astype(float32) if grad.dtype in HALF else grad
+def _widened(grad: ExTensor, cast: Callable[[ExTensor, Any], ExTensor] = ExTensor.astype) -> ExTensor:
+    """A gradient that others are added to: half precision adds up in float32."""
+    return cast(grad, float32) if grad.dtype in HALF else grad
+
+
+class Sum:
+    """The gradients that have arrived at an edge: a leaf, a node or one of its outputs."""
+
+    __slots__ = ("edge", "grad", "half")
+
+    def __init__(self, edge: Any) -> None:
+        self.edge = edge
+        self.grad: ExTensor | None = None
+        self.half: Any = None  # the dtype of what was added, while the sum is kept in float32
 
 
 class Walk:
-    """One backward pass. A subclass may watch it: see :mod:`.anomaly` and :mod:`.source`."""
+    """One backward pass. A subclass may watch it, as the ``walk`` of its thread: see :mod:`.anomaly` and :mod:`.source`."""
 
     def __init__(self, targets: Sequence[Any] | None, retain_graph: bool, create_graph: bool) -> None:
-        self.pending: dict[Any, Any] = {}  # node -> gradient that has arrived so far
-        self.queue: list[tuple[int, Any]] = []
-        self.leaves: dict[int, tuple[ExTensor, ExTensor]] = {}
-        self.halves: dict[
-            Any, Any
-        ] = {}  # node or id of a leaf -> the dtype of a sum that is kept in float32 meanwhile
-        self.found: dict[int, ExTensor] = {}
-        self.targets = None if targets is None else {id(t) for t in targets}
+        self.pending: dict[Node, list[Sum]] = {}  # what has arrived at each output of a node
+        self.queue: list[tuple[int, Node]] = []
+        self.to_leaves = targets is None
+        self.ends: dict[int, Sum] = {
+            id(target): Sum(target) for target in targets or ()
+        }  # targets, or leaves
         # Nothing recorded before the first target can lead to one.
-        self.oldest = (
-            -1 if targets is None else min((getattr(t, "sequence", -1) for t in targets), default=-1)
-        )
+        self.oldest = min((getattr(t, "sequence", -1) for t in targets or ()), default=-1)
         self.retain = retain_graph
         self.create = create_graph
 
     def add(self, edge: Any, grad: ExTensor) -> None:
         """A gradient has arrived at a node or a leaf."""
-        if isinstance(edge, ExTensor):
-            key = id(edge)
-            if self.targets is not None:
-                if key in self.targets:
-                    self.found[key] = self.joined(key, self.found[key], grad) if key in self.found else grad
-            else:
-                before = self.leaves.get(key)
-                self.leaves[key] = (edge, grad if before is None else self.joined(key, before[1], grad))
+        total = self.ends.get(id(edge))
+        if total is None:
+            if not isinstance(edge, ExTensor):
+                total = self._waiting(edge)
+            elif self.to_leaves:
+                total = self.ends[id(edge)] = Sum(edge)
+            if total is None:
+                return
+        if total.grad is None:
+            total.grad = grad
             return
-        before = self.pending.get(edge)
-        if before is not None:
-            self.pending[edge] = self.joined(edge, before, grad)
-            return
-        sequence = edge.sequence
-        if sequence >= self.oldest:
-            self.pending[edge] = grad
-            heappush(self.queue, (-sequence, edge))
-
-    def joined(self, key: Any, before: ExTensor, grad: ExTensor) -> ExTensor:
-        """Two gradients that meet; half precision adds up in float32 until the sum is complete."""
         if grad.dtype in HALF:
-            self.halves[key] = grad.dtype
-            grad = self.cast(grad, float32)
-            before = self.cast(before, float32) if before.dtype in HALF else before
-        return self.plus(before, grad)
+            total.half = grad.dtype
+        total.grad = self.plus(_widened(total.grad, self.cast), _widened(grad, self.cast))
+
+    def _waiting(self, edge: Any) -> Sum | None:
+        """The sum of an output, whose node is visited after all that used it; None if that leads to no target."""
+        node, index = (edge.node, edge.index) if type(edge) is Branch else (edge, 0)
+        if node not in self.pending:
+            if node.sequence < self.oldest:
+                return None
+            self.pending[node] = [Sum(None) for _ in node.outputs or (node,)]
+            heappush(self.queue, (-node.sequence, node))
+        total = self.pending[node][index]
+        total.edge = edge
+        return total
 
     def plus(self, a: ExTensor, b: ExTensor) -> ExTensor:
         """The sum of two gradients."""
         return a + b
 
-    def rounded(self, key: Any, grad: Any) -> Any:
-        """A sum that is complete, in the dtype of what was added."""
-        dtype = self.halves.get(key)
-        return grad if dtype is None else self.cast(grad, dtype)
+    def complete(self, total: Sum) -> Any:
+        """A sum that is complete, in the dtype of what was added; None if nothing was."""
+        return total.grad if total.half is None else self.cast(total.grad, total.half)  # type: ignore[arg-type]
 
     def run(self) -> None:
-        queue, pending, targets, retain = self.queue, self.pending, self.targets, self.retain
-        gradients = self.gradients
-        while queue:
-            node = heappop(queue)[1]
-            grad = pending.pop(node)
-            if self.halves:
-                grad = self.rounded(node, grad)
-            if retained and targets is None and node in retained:
-                for waiting in waiting_at(node):
-                    _accumulate(waiting, grad)
-            if targets is not None and id(node) in targets:
-                self.found[id(node)] = grad
-                continue
-            if type(node) is Branch:
-                self._collect(node, grad)
-                continue
-            if node.outputs is not None:
-                grad = _complete(grad, node)
-            edges = node.edges
+        while self.queue:
+            node = heappop(self.queue)[1]
+            totals = self.pending.pop(node)
+            grads = [self.complete(total) for total in totals]
+            if retained and self.to_leaves:
+                for total, grad in zip(totals, grads):
+                    for waiting in waiting_at(total.edge):
+                        _accumulate(waiting, grad)
             check_usable(node)
-            if targets is not None:
-                edges = tuple(e if self._leads_somewhere(e) else None for e in edges)
+            edges = tuple(e if self._leads_somewhere(e) else None for e in node.edges)
             needs = None if None not in edges else tuple(e is not None for e in edges)
             if needs is None or True in needs:
-                self._hand_on(node, edges, gradients(node, grad, needs))
-            if not retain:
+                grad = grads[0] if node.outputs is None else _with_zeros(grads, node)
+                self._hand_on(node, edges, self.gradients(node, grad, needs))
+            if not self.retain:
                 node.saved = None
+
+    def _leads_somewhere(self, edge: Any) -> bool:
+        if edge is None or self.to_leaves:
+            return edge is not None
+        return id(edge) in self.ends or (not isinstance(edge, ExTensor) and edge.sequence >= self.oldest)
 
     def gradients(self, node: Node, grad: Any, needs: tuple[bool, ...] | None) -> Sequence[Any]:
         """What the node's public backward returns, one gradient per edge."""
-        rule = node.op.rule
-        if not self.create:
-            return rule.gradients(grad, node.saved, node.options, needs)
-        if not node.op.is_custom:
-            return rule.gradients(grad, self.saved(node), node.options, needs)
+        rule, saved = node.op.rule, self.saved(node)
+        if not (self.create and node.op.is_custom):
+            return rule.gradients(grad, saved, node.options, needs)
         # Every gradient is linear in grad_output: one that does not depend on it was not recorded.
-        probe = [
-            g if g._requires_grad else ExTensor(g._data, True)
-            for g in (grad if type(grad) is list else [grad])
-        ]
-        grads = rule.gradients(
-            probe if type(grad) is list else probe[0], self.saved(node), node.options, needs
-        )
+        several = type(grad) is list
+        probes = [g if g._requires_grad else ExTensor(g._data, True) for g in (grad if several else [grad])]
+        grads = rule.gradients(probes if several else probes[0], saved, node.options, needs)
         for g in grads:
             if isinstance(g, ExTensor) and not g._requires_grad and g._array.any():
                 raise NotImplementedError(
@@ -191,38 +181,21 @@ class Walk:
                 )
         return grads
 
-    def _leads_somewhere(self, edge: Any) -> bool:
-        if edge is None or isinstance(edge, ExTensor):
-            return edge is not None and id(edge) in self.targets  # type: ignore[operator]
-        return bool(edge.sequence >= self.oldest)
-
-    def _collect(self, branch: Branch, grad: ExTensor) -> None:
-        """Put the gradient of one of several outputs beside its siblings'."""
-        node = branch.node
-        grads = self.pending.get(node)
-        if grads is None:
-            assert node.outputs is not None
-            grads = self.pending[node] = [None] * len(node.outputs)
-            heappush(self.queue, (-node.sequence, node))
-        grads[branch.index] = grad
-
     def saved(self, node: Node) -> Any:
         """What the node saved; where the walk is recorded, its own output gets its history back."""
-        if not (self.create and node.op.rule.output_positions):
-            return node.saved
         outputs = node.op.rule.output_positions
+        if not (self.create and outputs):
+            return node.saved
         return [ExTensor(v._data, True, node) if i in outputs else v for i, v in enumerate(node.saved)]
 
     def _hand_on(self, node: Node, edges: Sequence[Any], grads: Sequence[Any]) -> None:
         check_gradients(node, edges, grads)
-        add, casts = self.add, node.casts
-        for i, edge in enumerate(edges):
-            grad = grads[i]
+        for i, (edge, grad) in enumerate(zip(edges, grads)):
             if edge is None or grad is None:
                 continue
-            if casts is not None and grad.dtype != casts[i]:
-                grad = self.cast(grad, casts[i])
-            add(edge, grad)
+            if node.casts is not None and grad.dtype != node.casts[i]:
+                grad = self.cast(grad, node.casts[i])
+            self.add(edge, grad)
 
     def cast(self, grad: ExTensor, dtype: Any) -> ExTensor:
         """A gradient in the dtype of the input it belongs to."""
@@ -255,21 +228,14 @@ def check_gradients(node: Node, edges: Sequence[Any], grads: Sequence[Any]) -> N
                 _check_custom(node, i, grad)
 
 
-def _asked_of_rule(node: Node, grad: Any, needs: tuple[bool, ...] | None) -> Sequence[Any]:
+def _gradients(node: Node, grad: Any, needs: tuple[bool, ...] | None) -> Sequence[Any]:
     """For the native walk: the gradients of a node whose backward it does not call itself."""
+    if node.outputs is not None:
+        grad = _with_zeros(grad, node)
     grads = node.op.rule.gradients(grad, node.saved, node.options, needs)
     edges = node.edges if needs is None else [e if need else None for e, need in zip(node.edges, needs)]
     check_gradients(node, edges, grads)
     return grads
-
-
-class _Walks(threading.local):
-    """The kind of walk this thread makes."""
-
-    kind: Callable[..., Walk] = Walk
-
-
-walks = _Walks()
 
 
 def backward_name(node: Node) -> str:
@@ -277,7 +243,7 @@ def backward_name(node: Node) -> str:
     return getattr(node.op.rule.backward, "__name__", f"{node.op.__name__}_backward")
 
 
-def _complete(grads: Any, node: Node) -> list[Any]:
+def _with_zeros(grads: Any, node: Node) -> list[Any]:
     """Zeros for the outputs that nothing used, where the backward does not say that it takes None; None for those
     without gradients."""
     assert node.outputs is not None
@@ -361,13 +327,6 @@ def outside(outputs: Sequence[ExTensor], since: int) -> list[Any]:
     return list(found.values())
 
 
-if walk_back is not None:
-    set_helpers(
-        add=add,
-        astype=astype,
-        wide=float32,
-        complete=_complete,
-        gradients=_asked_of_rule,
-        check=check_usable,
-        check_gradients=check_gradients,
-    )
+register(
+    add=add, astype=astype, wide=float32, gradients=_gradients, check=check_usable, check_gradients=check_gradients
+)  # fmt: skip

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from .._html import displayer, fragment, html_table
-from ..graph import Node
+from ..graph import Node, walking
 from ..tensor import ExTensor
 from .chain import recorded_calls
-from .engine import Walk, backpropagate, backward_name, check_grad_output, walks
+from .engine import Walk, backpropagate, backward_name, check_grad_output
 
 __all__ = ["explain"]
 
@@ -40,11 +40,8 @@ def explain(output: ExTensor, grad_output: ExTensor | None = None) -> None:
     norms: dict[int, float] = {}
     calls = recorded_calls(output)
     leaves = [c.edge for c in calls if c.is_leaf]
-    before, walks.kind = walks.kind, functools.partial(_MeasuringWalk, norms)
-    try:
+    with walking(functools.partial(_MeasuringWalk, norms)):
         found = backpropagate([output], [start], leaves, retain_graph=True)
-    finally:
-        walks.kind = before
     norms.update({id(leaf): _norm(g) for leaf, g in zip(leaves, found) if g is not None})
     head = ("operation", "shape", "line", "backward", "|gradient|")
     rows: list[tuple[str, ...]] = []

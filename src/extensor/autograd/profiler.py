@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._html import escaped, fragment, html_table
-from ..graph import Branch, Node, caller, this_thread
+from ..graph import Branch, Node, caller, observe, this_thread
 from ..tensor import ExTensor
-from .engine import Walk, backward_name, walks
+from .engine import Walk, backward_name
 from .figures import readable_bytes, readable_time, text_table
 from .scopes import path_of, scopes
 from .trees import leaves
@@ -101,30 +101,29 @@ class Profile:
         self.elapsed = 0  # nanoseconds inside the blocks
         self._origin = perf_counter_ns()
         self._opened = 0
-        self._outer: tuple[Any, Any, Any] = (None, Walk, None)  # observer, walks and profile before
+        self._outer: tuple[Any, Any, Any] = (None, None, None)  # observer, walk and profile before
         self._paths: dict[tuple[int, ...], tuple[str, list[Any]]] = {}
         self._nodes: weakref.WeakKeyDictionary[Node, tuple[str, str]] = weakref.WeakKeyDictionary()
 
     def __enter__(self) -> Profile:
         if scopes.profile is not None:
             raise RuntimeError("[profile] another profile is open in this thread; close it first")
-        self._outer = (this_thread.observer, walks.kind, scopes.profile)
+        self._outer = (this_thread.observer, this_thread.walk, scopes.profile)
         this_thread.observer = self._call
-        walks.kind = self._walk
+        this_thread.walk = self._walk
         scopes.profile = self
         self._opened = perf_counter_ns()
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.elapsed += perf_counter_ns() - self._opened
-        observer, walks.kind, scopes.profile = self._outer
-        this_thread.observer = observer
+        this_thread.observer, this_thread.walk, scopes.profile = self._outer
 
     # Measuring
 
     def _walk(self, *options: Any) -> Walk:
         """A walk of the kind that this thread makes otherwise, measured."""
-        kind = self._outer[1]
+        kind = self._outer[1] or Walk
         base, first = (kind.func, kind.args) if isinstance(kind, functools.partial) else (kind, ())
         made = _measuring(base)(*first, *options)
         made.measured_by = self
@@ -132,13 +131,10 @@ class Profile:
 
     def _call(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The observer: run the call, note it. What the op calls inside is part of it."""
-        own, this_thread.observer = this_thread.observer, self._outer[0]
-        try:
+        with observe(self._outer[0]):
             start = perf_counter_ns()
             result = op(*args, **kwargs)
             end = perf_counter_ns()
-        finally:
-            this_thread.observer = own
         path, place = self._path(), _line(caller())
         for t in leaves(result):
             node = t._node
@@ -291,25 +287,19 @@ class _Measuring(Walk):
 
     def gradients(self, node: Node, grad: Any, needs: tuple[bool, ...] | None) -> Sequence[Any]:
         mine = self.measured_by
-        observer, this_thread.observer = this_thread.observer, None
-        try:
+        with observe(None):
             start = perf_counter_ns()
             grads = super().gradients(node, grad, needs)
             end = perf_counter_ns()
-        finally:
-            this_thread.observer = observer
         path, place = mine._nodes.get(node, ("", ""))
         mine._add(backward_name(node), "backward", path, start, end, list(grads), [grad], place)
         return grads
 
     def plus(self, a: ExTensor, b: ExTensor) -> ExTensor:
-        observer, this_thread.observer = this_thread.observer, None
-        try:
+        with observe(None):
             start = perf_counter_ns()
             total = super().plus(a, b)
             end = perf_counter_ns()
-        finally:
-            this_thread.observer = observer
         self.measured_by._add("accumulate", "backward", "", start, end, total, (), "")
         return total
 

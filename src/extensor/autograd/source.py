@@ -18,9 +18,9 @@ import numpy as np
 
 from ..dtypes import FLOATING
 from ..errors import describe
-from ..graph import Branch, Node, Op, is_our_file, observe, this_thread
+from ..graph import Branch, Node, Op, is_our_file, observe, walking
 from ..tensor import ExTensor
-from .engine import Walk, backpropagate, backward_name, walks
+from .engine import Walk, backpropagate, backward_name
 from .inputs import Sources, transforming
 from .literals import literal
 from .trees import kind_of
@@ -82,11 +82,8 @@ def backward_source(fn: Callable[..., Any], *args: Any) -> str:
     writer.finish_forward()
     start = ExTensor(np.ones(output.shape, output.dtype))
     writer.grad_names[id(start)] = "grad_output"
-    before, walks.kind = walks.kind, functools.partial(_WritingWalk, writer)
-    try:
+    with walking(functools.partial(_WritingWalk, writer)):
         found = backpropagate([output], [start], sources.nodes, retain_graph=True)
-    finally:
-        walks.kind = before
     gradients = iter(writer.gradient_or_zeros(g, t) for g, t in zip(found, sources.tensors))
     returns = [_structure(tree, gradients) for tree in sources.values]
     return writer.text(writer.names[id(output)], returns)
@@ -193,11 +190,8 @@ class _Writer:
 
     def call(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The observer: run the call, remember it."""
-        observer, this_thread.observer = this_thread.observer, None
-        try:
+        with observe(None):
             result = op(*args, **kwargs)
-        finally:
-            this_thread.observer = observer
         self.kept.append((args, kwargs, result))
         step = _Step(op, args, kwargs, result, _place())
         self.steps.append(step)

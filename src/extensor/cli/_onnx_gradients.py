@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..compile.trees import fill, tensors_of
-from ..graph import this_thread
+from ..graph import observe
 from ..tensor import ExTensor
 
 __all__ = ["RIGHT", "Checked", "check_operations"]
@@ -48,11 +48,8 @@ class _Watcher:
         key = (op.__name__, shapes, options)
         self.kinds.setdefault(key, (op, args, kwargs))
         self.calls[key] = self.calls.get(key, 0) + 1
-        before, this_thread.observer = this_thread.observer, None
-        try:
+        with observe(None):
             return op.call(*args, **kwargs)
-        finally:
-            this_thread.observer = before
 
 
 def check_operations(run: Callable[[], Any]) -> list[Checked]:
@@ -62,11 +59,8 @@ def check_operations(run: Callable[[], Any]) -> list[Checked]:
         run: the network on inputs in float64 that require gradients, with its parameters in float64.
     """
     watcher = _Watcher()
-    before, this_thread.observer = this_thread.observer, watcher
-    try:
+    with observe(watcher):
         run()
-    finally:
-        this_thread.observer = before
     rng = np.random.default_rng(1)
     return [
         Checked(name, shapes, watcher.calls[name, shapes, options], _apart(*call, rng))

@@ -13,11 +13,11 @@ from .ops import Backward, Op, Undifferentiated, backward_of, differentiable, fo
 from .plans import clear_plans, plan_counts, run_bodies
 from .precision import autocast, forget_casts, get_autocast
 from .recorder import Recorder, bump_structure, current_recorder, repeated, repeated_change
-from .state import levels, next_sequence, no_grad, observe, set_recording, this_thread
+from .state import StateBlock, levels, next_sequence, no_grad, observe, set_recording, this_thread, walking
 
 __all__ = [
-    "Backward", "Branch", "Node", "Op", "Recorder", "Undifferentiated", "attach", "autocast", "backward_of", "bump_structure",
+    "Backward", "Branch", "Node", "Op", "Recorder", "StateBlock", "Undifferentiated", "attach", "autocast", "backward_of", "bump_structure",
     "caller", "clear_plans", "current_recorder", "differentiable", "for_complex", "forget_casts", "get_autocast", "is_our_file",
     "levels", "next_sequence", "no_grad", "observe", "plan_counts", "repeated", "repeated_change", "run_bodies",
-    "set_recording", "this_thread", "undifferentiated",
+    "set_recording", "this_thread", "undifferentiated", "walking",
 ]  # fmt: skip

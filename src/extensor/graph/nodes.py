@@ -9,14 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from .._core import NodeBase
 from ..dtypes import FLOATING
 from ..tensor import ExTensor, needs_grad
-from .state import next_sequence
-
-try:
-    from .._native import NodeBase
-except ModuleNotFoundError:
-    from .._pure import NodeBase  # type: ignore[assignment]
 
 __all__ = ["PACKAGE", "Branch", "Node", "attach", "caller", "is_our_file", "record"]
 
@@ -54,12 +49,16 @@ class Node(NodeBase):
 class Branch:
     """One of the several outputs of a node."""
 
-    __slots__ = ("index", "node", "sequence")
+    __slots__ = ("index", "node")
 
     def __init__(self, node: Node, index: int) -> None:
         self.node = node
         self.index = index
-        self.sequence = next_sequence()
+
+    @property
+    def sequence(self) -> int:
+        """The number of the recording."""
+        return self.node.sequence
 
 
 def is_our_file(name: str) -> bool:

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from inspect import unwrap
 from typing import Any, TypeVar, get_type_hints, overload
 
+from .._core import OpBase, register
 from ..autocast_table import Policy, policy_of
+from ..errors import named_memory_error
 from ..kernels.dispatch import widen
 from ..tensor import ExTensor, needs_grad
 from .arguments import misfit
@@ -19,20 +21,9 @@ from .precision import cast_arguments
 from .rules import Rule, Signature
 from .state import no_grad, this_thread
 
-try:
-    from .._native import OpBase, register_classes
-except ModuleNotFoundError:
-    from .._pure import OpBase, register_classes  # type: ignore[assignment]
-
 __all__ = [
-    "Backward",
-    "Op",
-    "Undifferentiated",
-    "backward_of",
-    "differentiable",
-    "for_complex",
-    "undifferentiated",
-]
+    "Backward", "Op", "Undifferentiated", "backward_of", "differentiable", "for_complex", "outcome_of", "undifferentiated",
+]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -366,4 +357,4 @@ def _conjugated(formula: Callable[..., Any]) -> Callable[..., Any]:
     return lambda g, *args, **options: conjugate(formula(conjugate(g), *args, **options))
 
 
-register_classes(ExTensor, Node, (Op, Backward, Undifferentiated), PACKAGE)
+register(tensor=ExTensor, node=Node, package_path=PACKAGE, named_memory_error=named_memory_error)

@@ -28,13 +28,9 @@ from typing import Any
 
 import numpy as np
 
+from .._core import clear_plans, enable_plans, plan_counts, register
 from ..tensor import ExTensor
 from .ops import outcome_of
-
-try:
-    from .._native import clear_plans, enable_plans, plan_counts, set_helpers
-except ModuleNotFoundError:
-    from .._pure import clear_plans, enable_plans, plan_counts, set_helpers
 
 __all__ = ["clear_plans", "make_plan", "plan_counts", "run_bodies"]
 
@@ -219,4 +215,4 @@ def _edge_at(plan: _Plan, edge: Any) -> int:
     return found[0]
 
 
-set_helpers(make_plan=make_plan)
+register(make_plan=make_plan)

@@ -20,7 +20,7 @@ from ..dtypes import HALF, as_dtype, bfloat16, float16, float32
 from ..tensor import ExTensor, asarray, needs_grad
 from .nodes import Node
 from .rules import Rule
-from .state import Blocks, this_thread
+from .state import StateBlock, this_thread
 
 __all__ = ["autocast", "cast_arguments", "forget_casts", "get_autocast"]
 
@@ -30,10 +30,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 _DTYPES: tuple[np.dtype[Any], ...] = (float32, bfloat16, float16)
 _CASTABLE = frozenset({float16, bfloat16, float32})
 
-_entered = Blocks(this_thread, "mode")
 
-
-class autocast:
+class autocast(StateBlock):
     """Products in a half type, the rest where it is safe: a context and a decorator, for this thread.
 
     Matrix products, convolutions, attention and recurrent layers take their operands in ``dtype``, accumulate in float32 and
@@ -70,13 +68,11 @@ class autocast:
                 f"[autocast] dtype must be bfloat16, float16 or float32, got {found if dtype is not None else None}"
             )
         self.dtype = found
-
-    def __enter__(self) -> None:
-        _entered.enter(self, _DTYPES.index(self.dtype))
+        super().__init__("mode", _DTYPES.index(found))
 
     def __exit__(self, *exception: object) -> None:
-        _entered.leave(self)
-        if not _entered.blocks:
+        super().__exit__(*exception)
+        if not this_thread.mode:  # the outermost one
             forget_casts()
 
     def __call__(self, function: F) -> F:

@@ -11,12 +11,8 @@ import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
+from .._core import bump_structure
 from .state import this_thread
-
-try:
-    from .._native import bump_structure
-except ModuleNotFoundError:
-    from .._pure import bump_structure
 
 __all__ = ["Recorder", "bump_structure", "current_recorder", "repeated", "repeated_change"]
 

@@ -2,25 +2,29 @@
 
 ``this_thread`` is one object with the state of whichever thread asks: ``recording``; ``observer``, which sees every op call;
 ``trace``, the list that kernel calls are noted in; ``reader``, called with a tensor whose elements are looked at outside of
-ops; ``values_read``, whether elements were looked at; ``mode``, the dtype of autocast. Setting an attribute is no call, so no
-interrupt comes between it and the ``try`` that restores it.
+ops; ``values_read``, whether elements were looked at; ``walk``, what walks back in place of the engine's own
+class; ``mode``, the dtype of autocast. Setting an attribute is no call, so no interrupt comes between it and the ``try`` that
+restores it; the blocks below are native for the same reason.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Protocol
 
-from .._pure import Blocks
+from .._core import StateBlock, next_sequence, this_thread
 
-try:
-    from .._native import RecordingBlock, next_sequence, this_thread
-except ModuleNotFoundError:
-    from .._pure import RecordingBlock, next_sequence, this_thread  # type: ignore[assignment]
-
-__all__ = ["Blocks", "levels", "next_sequence", "no_grad", "observe", "set_recording", "this_thread"]
+__all__ = [
+    "StateBlock",
+    "levels",
+    "next_sequence",
+    "no_grad",
+    "observe",
+    "set_recording",
+    "this_thread",
+    "walking",
+]
 
 
 class Observer(Protocol):
@@ -39,17 +43,12 @@ class _Levels(threading.local):
 levels = _Levels()
 
 
-class set_recording(RecordingBlock):
-    """Recording on or off in this thread, for the length of a ``with`` block.
-
-    Blocks may be entered again and left in any order (generators do that): the last one to be left restores what was before
-    the first.
-    """
-
-    __slots__ = ()
+def set_recording(on: bool) -> StateBlock:
+    """A context with recording on or off in this thread."""
+    return StateBlock("recording", bool(on))
 
 
-def no_grad() -> set_recording:
+def no_grad() -> StateBlock:
     """A context in which nothing is recorded.
 
     Example:
@@ -59,15 +58,14 @@ def no_grad() -> set_recording:
         ...     (x * 2).requires_grad
         False
     """
-    return set_recording(False)
+    return StateBlock("recording", False)
 
 
-@contextmanager
-def observe(observer: Observer | None) -> Iterator[None]:
-    """Route every op call of this thread through ``observer``."""
-    before = this_thread.observer
-    try:
-        this_thread.observer = observer
-        yield
-    finally:
-        this_thread.observer = before
+def observe(observer: Observer | None) -> StateBlock:
+    """A context in which every op call of this thread goes through ``observer``."""
+    return StateBlock("observer", observer)
+
+
+def walking(walk: Callable[..., Any]) -> StateBlock:
+    """A context in which the backward passes of this thread are ``walk``, a kind of :class:`extensor.autograd.engine.Walk`."""
+    return StateBlock("walk", walk)

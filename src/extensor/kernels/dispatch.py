@@ -20,18 +20,12 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from .._core import clear_plans, this_thread
+from .._core import kernels as NATIVE
 from ..devices import DeviceArray
 from ..dtypes import FLOATING, HALF, bfloat16, float16, float32, promote
 from ..tensor import ExTensor, needs_grad
 from .elsewhere import has_foreign, run_there
-
-try:
-    from .._native import clear_plans, this_thread
-    from .._native import kernels as NATIVE
-except ModuleNotFoundError:
-    from .._pure import clear_plans, this_thread
-
-    NATIVE: dict[str, Callable[..., Any]] = {}  # type: ignore[no-redef]
 
 __all__ = ["KERNELS", "NATIVE", "Kernel", "formula", "kernel", "widen"]
 

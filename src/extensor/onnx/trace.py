@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import no_grad, observe, this_thread
+from ..graph import no_grad, observe
 from ..nn import Module
 from ..tensor import ExTensor
 
@@ -69,11 +69,8 @@ class Trace:
             found = self._decompositions[op.__name__](*args, **kwargs)
             if found is not NotImplemented:
                 return found
-        before, this_thread.observer = this_thread.observer, None
-        try:
+        with observe(None):
             result = op(*args, **kwargs)
-        finally:
-            this_thread.observer = before
         result = self._own(args, kwargs, result)
         self.steps.append(Step(op, args, kwargs, result))
         self.kept.append((args, kwargs, result))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._html import escaped
 from ...errors import BatchedError, GraphError
-from ...graph import levels, this_thread
+from ...graph import StateBlock, levels, observe, this_thread
 from ...ops.broadcasting import broadcast_to
 from ...tensor import ExTensor, Shape
 
@@ -144,13 +144,10 @@ class Level:
         return False
 
     def __call__(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        before, this_thread.observer = this_thread.observer, self.outer
-        try:
+        with observe(self.outer):
             if not (self.holds(args) or (kwargs and self.holds(kwargs.values()))):
                 return op(*args, **kwargs)
             return self.wrapped(self.rule_of(op)(self, op, *args, **kwargs))
-        finally:
-            this_thread.observer = before
 
     def wrapped(self, result: Any) -> Any:
         """What a rule returned, batch axis in front, as tensors of one example."""
@@ -164,14 +161,13 @@ class Level:
     def drawn(self, draw: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Random numbers: each example draws its own from a generator, and the same from a seed."""
         levels.running.pop()  # what is drawn now, is drawn outside
-        before, this_thread.observer = this_thread.observer, self.outer
         try:
-            same = isinstance(args[0] if args else kwargs.get("rng"), (int, np.integer))
-            if same and not (self.holds(args) or self.holds(kwargs.values())):
-                return draw(*args, **kwargs)
-            return self.wrapped(self.each_example(self, draw, *args, **kwargs))
+            with observe(self.outer):
+                same = isinstance(args[0] if args else kwargs.get("rng"), (int, np.integer))
+                if same and not (self.holds(args) or self.holds(kwargs.values())):
+                    return draw(*args, **kwargs)
+                return self.wrapped(self.each_example(self, draw, *args, **kwargs))
         finally:
-            this_thread.observer = before
             levels.running.append(self)
 
     def full(self, value: Any) -> Any:
@@ -231,16 +227,6 @@ def rewrapped(made: ExTensor, like: ExTensor) -> ExTensor:
     return batched(rewrapped(made, like.batch), like.level, like.shared)
 
 
-class outside_levels:
+def outside_levels() -> StateBlock:
     """A context in which op calls do not ask the running vmaps: for walks over what they have recorded."""
-
-    __slots__ = ("before",)
-
-    def __enter__(self) -> None:
-        self.before = this_thread.observer
-        if levels.running:
-            this_thread.observer = levels.running[0].outer
-
-    def __exit__(self, *exception: object) -> None:
-        if levels.running:
-            this_thread.observer = self.before
+    return observe(levels.running[0].outer if levels.running else this_thread.observer)

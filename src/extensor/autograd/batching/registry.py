@@ -10,12 +10,13 @@ Most rules are said by family (:mod:`.rules`). Where there is none, :func:`each_
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from ...errors import BatchedError
-from ...graph import this_thread
+from ...graph import observe
 from ...ops.joining import stack
 from ...tensor import ExTensor
 from .batched import Level
@@ -59,13 +60,8 @@ def each_example(level: Level, op: Any, *args: Any, **kwargs: Any) -> Any:
 
 def by_body(level: Level, op: Any, *args: Any, **kwargs: Any) -> Any:
     """An op whose body is made of others: the rules of those. A body that looks at elements runs example by example."""
-    before, this_thread.observer = this_thread.observer, level
-    try:
+    with suppress(BatchedError), observe(level):
         return _full(level, op.fn(*args, **kwargs))
-    except BatchedError:
-        pass
-    finally:
-        this_thread.observer = before
     return each_example(level, op, *args, **kwargs)
 
 
