@@ -1,7 +1,8 @@
 """bfloat16 by DLPack. NumPy knows no such dtype, so its bytes travel as uint16 and the capsule says what they are.
 
 A capsule holds the address of a struct. In one that is called ``dltensor`` it begins with ``{void *data; int32 device[2]; int32 ndim;
-uint8 code; uint8 bits; uint16 lanes; ...}``; in ``dltensor_versioned`` 32 bytes stand before that (version, context, deleter, flags).
+uint8 code; uint8 bits; uint16 lanes; ...}``; in ``dltensor_versioned`` others stand before that: ``{uint32 version[2]; void *context;
+void *deleter; uint64 flags; ...}``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from .dtypes import bfloat16
 
 __all__ = ["bfloat16_capsule", "read_dlpack"]
 
-_DTYPE_AT = {b"dltensor": 20, b"dltensor_versioned": 52}
+_POINTER = ctypes.sizeof(ctypes.c_void_p)
+_DTYPE_AT = {b"dltensor": _POINTER + 12, b"dltensor_versioned": 3 * _POINTER + 28}
 _UINT, _BFLOAT = 1, 4  # DLPack's codes
 
 _name = ctypes.pythonapi.PyCapsule_GetName

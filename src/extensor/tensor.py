@@ -13,7 +13,19 @@ import numpy as np
 
 from ._core import TensorBase, this_thread
 from .devices import DeviceArray, jax, kept_there
-from .dtypes import COMPLEX, SUPPORTED, as_dtype, bfloat16, bool_, complex64, complex128, float32, float64
+from .dtypes import (
+    COMPLEX,
+    SUPPORTED,
+    as_dtype,
+    bfloat16,
+    bool_,
+    complex64,
+    complex128,
+    float32,
+    float64,
+    int32,
+    int64,
+)
 from .errors import GraphError, describe
 
 __all__ = [
@@ -522,8 +534,8 @@ def _has_typed_leaf(data: Any) -> bool:
     return hasattr(data, "dtype") or hasattr(data, "__array__")
 
 
-# what NumPy makes of Python numbers, and what we make of them
-_NARROWED = {float64: float32, complex128: complex64}
+# What NumPy makes of Python numbers, and what we make of them. On a 32-bit platform its ints are int32.
+_OF_PYTHON = {float64: float32, complex128: complex64, int32: int64}
 
 
 def _to_numpy(function: str, data: Any, dtype: Any, copy: bool | None) -> np.ndarray:
@@ -553,9 +565,9 @@ def _to_numpy(function: str, data: Any, dtype: Any, copy: bool | None) -> np.nda
         ) from None
     except (TypeError, RuntimeError) as error:  # the second: another library's tensor in use by its recorder
         raise TypeError(f"[{function}] data must be numbers: {error} (got {describe(data)})") from None
-    if wanted is None and not typed and array.dtype in _NARROWED:
+    if wanted is None and not typed and array.dtype in _OF_PYTHON:
         with np.errstate(over="ignore"):  # beyond float32 is inf, as in any cast
-            array = array.astype(_NARROWED[array.dtype])
+            array = array.astype(_OF_PYTHON[array.dtype])
     _check_supported(function, array.dtype)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))

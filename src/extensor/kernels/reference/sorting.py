@@ -37,14 +37,14 @@ def sort_backward(g, x, axis):
 
 @kernel
 def argsort(x, axis):
-    return xp.argsort(x, axis, stable=True)
+    return as_whole(xp.argsort(x, axis, stable=True))
 
 
 @kernel
 def top_k(x, k, axis):
     """(values, indices)."""
     order = largest(x, k, axis)
-    return xp.take_along_axis(x, order, axis), order
+    return xp.take_along_axis(x, order, axis), as_whole(order)
 
 
 @formula
@@ -54,12 +54,12 @@ def top_k_backward(g, x, k, axis):
 
 @kernel
 def argmax(x, axis, keepdims):
-    return xp.argmax(x, axis, keepdims=keepdims)
+    return as_whole(xp.argmax(x, axis, keepdims=keepdims))
 
 
 @kernel
 def argmin(x, axis, keepdims):
-    return xp.argmin(x, axis, keepdims=keepdims)
+    return as_whole(xp.argmin(x, axis, keepdims=keepdims))
 
 
 @kernel
