@@ -45,6 +45,7 @@ class _Norms:
     def __init__(self, recording: Recording, result: Any) -> None:
         self.recording, self.steps = recording, recording.steps
         self.held = set(held_places(recording, result))
+        self.taken: set[int] = set()  # the parts of what is joined already
         self.users: dict[Place, list[int]] = defaultdict(list)
         self.maker: dict[Place, int] = {}
         for i, step in enumerate(self.steps):
@@ -69,14 +70,18 @@ class _Norms:
             return None
         parts, added = [at], self.recording._constant(None)
         follower = self._only_user(norm)
-        if follower is not None and self.steps[follower].name == "add":
+        if follower is not None and follower not in self.taken and self.steps[follower].name == "add":
             add = self.steps[follower]
             added = add.arguments[add.arguments[0] == _made(norm)]
-            if added == _made(norm) or self._like(added) != norm.results[0] or add.results != norm.results[:1]:
+            if (
+                added == _made(norm)
+                or self._like(added) != norm.results[0]
+                or add.results != norm.results[:1]
+            ):
                 return None
             parts.append(follower)
             follower = self._only_user(add)
-        if follower is None or not self._is(self.steps[follower], "relu"):
+        if follower is None or follower in self.taken or not self._is(self.steps[follower], "relu"):
             return None
         parts.append(follower)
         statistics = [Place("result", norm.first + k) for k in (1, 2)]
@@ -144,6 +149,7 @@ class _Norms:
     def _joined(
         self, parts: list[int], at: int, arguments: list[Place], positions: list[int], keeps: bool = True
     ) -> _Joined:
+        self.taken.update(parts)
         steps = [self.steps[i] for i in parts]
         shapes = {step.first + k: like for step in steps for k, like in enumerate(step.results)}
         results = [shapes[position] for position in positions]

@@ -194,7 +194,9 @@ class _LinearChain(_Chain):
 _CHAINS: dict[str, type[_Chain]] = {"conv2d": _ConvChain, "linear": _LinearChain}
 
 
-def one_by_one(recording: Recording, parts: list[Step], arguments: list[Place], wanted: list[int | None]) -> Any:
+def one_by_one(
+    recording: Recording, parts: list[Step], arguments: list[Place], wanted: list[int | None]
+) -> Any:
     """The definition of a joined step: its parts, one after the other. It returns the results with these positions."""
     own = {part.first + k for part in parts for k in range(len(part.results))}
 
