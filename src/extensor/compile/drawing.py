@@ -9,7 +9,7 @@ from typing import Any
 from ..autograd.drawing import Box
 from .program import Program
 from .recording import Call, Place
-from .source import Writer
+from .source import Writer, places_in
 from .trees import Kind, flat
 
 __all__ = ["boxes_of"]
@@ -39,9 +39,9 @@ def boxes_of(program: Program, name: str, fn: Callable[..., Any]) -> list[Box]:
                 positions.append(known[place])
         return positions
 
-    for call in recording.calls:
-        inputs = found(_places((call.args, call.kwargs)))
-        for place in _places(call.results):
+    for call in writer.calls:
+        inputs = found(places_in((call.args, call.kwargs)))
+        for place in places_in(call.results):
             known[place] = len(boxes)
         boxes.append(
             Box(_title(call), " ".join(map(str, call.shapes)) if call.kind != "step" else "", inputs, False)
@@ -62,13 +62,3 @@ def _title(call: Call) -> str:
 def _plain(expression: str) -> str:
     """``conv1.weight`` for ``parameters['conv1.weight']``."""
     return re.sub(r"^(?:parameters|modules)\['([^']*)'\]", r"\1", expression)
-
-
-def _places(thing: Any) -> Iterator[Place]:
-    if isinstance(thing, Place):
-        yield thing
-    elif isinstance(thing, dict):
-        yield from _places(list(thing.values()))
-    elif isinstance(thing, (list, tuple)):
-        for part in thing:
-            yield from _places(part)

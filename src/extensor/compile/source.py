@@ -16,7 +16,7 @@ from .program import Program
 from .recording import Call, Place
 from .trees import Kind
 
-__all__ = ["Objects", "Writer", "objects_of", "source_of"]
+__all__ = ["Objects", "Writer", "objects_of", "places_in", "source_of"]
 
 
 class Objects:
@@ -76,6 +76,7 @@ class Writer:
         self.imports: dict[str, set[str]] = {"extensor": {"no_grad"}}
         self.counts: dict[str, int] = {}
         self.lines: list[str] = []
+        self.calls: list[Call] = []  # those that the text shows
         self.parameters = list(self._name_arguments(fn))
         for position, source in enumerate(self.recording.inputs):
             if source.kind != "argument":
@@ -133,6 +134,9 @@ class Writer:
 
     def write(self) -> str:
         for call in self.recording.calls:
+            if self._hands_through(call):
+                continue
+            self.calls.append(call)
             {"op": self._op, "repeat": self._op, "change": self._change, "step": self._step}[call.kind](call)
         for kind, owner, name, place in self.program.effects:
             value = "None" if place is None else self.expression(place)
@@ -153,6 +157,11 @@ class Writer:
             "\n".join(imports)
             + f"\n\n\ndef {self.name}({', '.join(parameters)}):\n    with no_grad():\n{body}\n"
         )
+
+    def _hands_through(self, call: Call) -> bool:
+        """Whether a call returned nothing but what it was given: a reshape to the same shape, the gradient of a sum."""
+        made = list(places_in(call.results))
+        return call.kind == "op" and bool(made) and all(place in self.names for place in made)
 
     def _op(self, call: Call) -> None:
         right = f"{self._function(call.function)}({', '.join(self._arguments(call))})"
@@ -272,6 +281,17 @@ class Writer:
                 return Place(kind, number)
             number -= count
         return Place("result", number)
+
+
+def places_in(thing: Any) -> Iterator[Place]:
+    """The places inside of arguments or results."""
+    if isinstance(thing, Place):
+        yield thing
+    elif isinstance(thing, dict):
+        yield from places_in(list(thing.values()))
+    elif isinstance(thing, (list, tuple)):
+        for part in thing:
+            yield from places_in(part)
 
 
 def source_of(program: Program, name: str, fn: Callable[..., Any]) -> str:
