@@ -36,8 +36,8 @@ from extensor.train.sharded_gradients import ShardedGradients
 
 RESULT = Path(__file__).parent / "results" / "distributed.md"
 REDUCED = 100 << 20  # bytes of the vector that is summed alone
-TOGETHER = ("ours, 2 shards", "ours, 8 shards", "torch")  # two processes of one thread
-ALONE = ("two threads", "one thread", "one thread, 8 shards")
+TOGETHER = ("ours, 2 shards", "ours, 8 shards", "ours, exchange", "torch")  # two processes of one thread
+ALONE = ("two threads", "one thread", "one thread, 1 shard", "one thread, 8 shards")
 NAMES = ("mlp", "lenet", "resnet", "gpt")
 
 
@@ -103,9 +103,28 @@ def reduce_step(world: World) -> Callable[[], Any]:
     return lambda: exchange.reduce(2)
 
 
-def our_rank(name: str, shards: int, steps: int) -> None:
+def exchange_step(name: str, world: World) -> Callable[[], Any]:
+    """What a step does beside computing: the sum of the gradients, and the parameters that each rank has moved."""
+    layout = Layout([p.shape for p in models.MODELS[name].ours().parameters()], np.float32)
+    exchange = world.exchange(layout, [[0], [1]], 2, 1 + len(layout.shapes))
+    exchange.slots[0][:] = world.rank + 1
+
+    def step() -> None:
+        exchange.reduce(2, whole=False)
+        exchange.gather_slices(exchange.result[exchange.own])
+
+    return step
+
+
+def our_rank(name: str, kind: str, steps: int) -> None:
     with World() as world:
-        found = best(reduce_step(world) if name == "reduce" else sharded_step(name, world, shards), steps)
+        if name == "reduce":
+            step = reduce_step(world)
+        elif kind == "ours, exchange":
+            step = exchange_step(name, world)
+        else:
+            step = sharded_step(name, world, 8 if "8" in kind else 2)
+        found = best(step, steps)
         if world.rank == 0:
             print(json.dumps(found), flush=True)
 
@@ -187,7 +206,7 @@ def run_in_turn(name: str, steps: int) -> dict[str, float]:
     program = [sys.executable, str(Path(__file__).resolve())]
     jobs = {
         kind: subprocess.Popen(
-            [*program, "--rank", "cut" if kind.endswith("shards") else "alone", name],
+            [*program, "--rank", kind, name],
             env=_threads(2 if kind == "two threads" else 1),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )
@@ -217,18 +236,20 @@ def measure(names: list[str], turns: int, steps: int) -> str:
             turn = {kind: run(kind, name, steps) for kind in TOGETHER} | run_in_turn(name, steps)
             found = {kind: min(found[kind], turn[kind]) for kind in kinds}
         ratios.append(found["ours, 2 shards"] / found["torch"])
-        cost = found["one thread, 8 shards"] / found["one thread"]
-        cells = [f"{found[kind]:.2f}" for kind in kinds]
+        undivided = min(found["one thread"], found["one thread, 1 shard"])
+        cost = found["one thread, 8 shards"] / undivided
+        cells = [f"{found[kind]:.{3 if 'exchange' in kind else 2}f}" for kind in kinds]
         rows.append(f"| {models.MODELS[name].title} | {' | '.join(cells)} | {ratios[-1]:.2f} | {cost:.2f} |")
         print(rows[-1], flush=True)
     ours, theirs = (min(run(kind, "reduce", 8) for _ in range(turns)) for kind in ("ours, 2 shards", "torch"))
     mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
     return f"""Milliseconds per step, the fastest of {turns} x {steps}. Two processes of one thread each: ExTensor with batches cut into 2 and
-into 8 shards, PyTorch DistributedDataParallel over gloo. One process: ExTensor with two threads, with one, and with one
-and 8 shards. *ratio* is ExTensor (2 shards) over PyTorch, *cut* the cost of 8 shards on one thread.
+into 8 shards, its exchange of gradients and parameters alone, PyTorch DistributedDataParallel over gloo. One process: a loop
+of one's own with two threads and with one, and the trainer's step with one thread and 1 and 8 shards. *ratio* is ExTensor (2 shards)
+over PyTorch, *cut* 8 shards on one thread over the faster of the two that leave the batch undivided.
 
-| network | 2 ranks, 2 shards | 2 ranks, 8 shards | PyTorch DDP | 2 threads | 1 thread | 1 thread, 8 shards | ratio | cut |
-| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+| network | 2 ranks, 2 shards | 2 ranks, 8 shards | exchange alone | PyTorch DDP | 2 threads | 1 thread | 1 thread, 1 shard | 1 thread, 8 shards | ratio | cut |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 {chr(10).join(rows)}
 
 Geometric mean of the ratios: {mean:.2f}. Sum of {REDUCED >> 20} MiB of float32 on two ranks: {ours:.1f} ms, gloo {theirs:.1f} ms,
@@ -249,11 +270,11 @@ def main() -> None:
         print(text)
         RESULT.write_text(text)
     elif given.rank.startswith("ours"):
-        our_rank(given.name, 8 if "8" in given.rank else 2, given.steps)
+        our_rank(given.name, given.rank, given.steps)
     elif given.rank == "torch":
         torch_rank(given.name, given.steps)
-    elif given.rank == "cut":
-        in_turn(sharded_step(given.name, World.alone(), 8))
+    elif "shard" in given.rank:
+        in_turn(sharded_step(given.name, World.alone(), 8 if "8" in given.rank else 1))
     else:
         in_turn(models.our_step(models.MODELS[given.name]))
 

@@ -6,7 +6,7 @@ killed at a random moment and the run is resumed on another number of them.
 
 All of it takes hours on two cores, so it is made of pieces, in an order in which the first fifth has every network with
 every setting, every number of ranks, a move, kills and a pause; it ends at the first piece for which there is no time, and says what it
-did and what it left out. ``EXTENSOR_RANK_PIECES="resnet, without compile"`` goes through the pieces whose names begin so alone,
+did and what it left out. ``EXTENSOR_RANK_PIECES="gpt; resnet, without compile"`` goes through the pieces whose names begin so alone,
 ``EXTENSOR_RANK_STEPS=20`` makes every run so long.
 """
 
@@ -97,7 +97,7 @@ def _disturbances(seed: int) -> list[Piece]:
 
 
 def run(campaign: Campaign) -> None:
-    todo = [piece for piece in pieces(campaign.seed) if str(piece).startswith(ONLY)]
+    todo = [piece for piece in pieces(campaign.seed) if str(piece).startswith(tuple(ONLY.split("; ")))]
     wanted: dict[tuple[str, str], str] = {}
     for number, piece in enumerate(todo):
         if not campaign.goes_on():
