@@ -32,14 +32,17 @@ void bind_gather(PyObject* kernels);
 void bind_guards(PyObject* kernels);
 void bind_linalg(PyObject* kernels);
 void bind_loss(PyObject* kernels);
+void bind_loss_metric(PyObject* kernels);
 void bind_matmul(PyObject* kernels);
 void bind_optim(PyObject* kernels);
 void bind_optim_adaptive(PyObject* kernels);
+void bind_optim_matrices(PyObject* kernels);
 void bind_moving(PyObject* kernels);
 void bind_pooling(PyObject* kernels);
 void bind_regions(PyObject* kernels);
 void bind_sort(PyObject* kernels);
 void bind_resample(PyObject* kernels);
+void bind_sample(PyObject* kernels);
 void bind_norm(PyObject* kernels);
 void bind_random(PyObject* kernels);
 void bind_recurrent(PyObject* kernels);
@@ -150,8 +153,8 @@ void fill(PyObject* module) {
   bind_joined(PyModule_GetDict(module));
   bind_joined_linear(PyModule_GetDict(module));
   const Ref<> kernels = owned(PyDict_New());
-  for (const auto bind : {bind_casting, bind_conv, bind_ctc, bind_attention, bind_elementwise, bind_gather, bind_guards, bind_loss, bind_matmul,
-                          bind_optim, bind_optim_adaptive, bind_moving, bind_pooling, bind_regions, bind_resample, bind_sort, bind_norm, bind_random, bind_recurrent, bind_reduce, bind_reduce_backward, bind_softmax, bind_clipping, bind_unscale,
+  for (const auto bind : {bind_casting, bind_conv, bind_ctc, bind_attention, bind_elementwise, bind_gather, bind_guards, bind_loss, bind_loss_metric, bind_matmul,
+                          bind_optim, bind_optim_adaptive, bind_optim_matrices, bind_moving, bind_pooling, bind_regions, bind_resample, bind_sample, bind_sort, bind_norm, bind_random, bind_recurrent, bind_reduce, bind_reduce_backward, bind_softmax, bind_clipping, bind_unscale,
                           bind_linalg,
                           bind_views})
     bind(kernels);

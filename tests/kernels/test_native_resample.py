@@ -36,6 +36,25 @@ def test_as_the_reference(taps: int, axis: int, dtype: Any) -> None:
         np.testing.assert_allclose(found, expected, rtol=limit, atol=limit, strict=True)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize(
+    "places", [[0, 1, 2, 3, 4], [2, 1, 0, 1, 2, 3, 4, 3, 2], [0, 0, 0, 1, 2, 2], [4, 3], [3, 4, 0, 1, 2]]
+)
+def test_what_is_taken_in_one_stretch(places: list[int], axis: int, dtype: Any) -> None:
+    """The longest run of neighbours is moved at once: first, in the middle, last, all, and none longer than one."""
+    rng = np.random.default_rng(0)
+    shape = [3, 2, 7]
+    shape[axis] = 5
+    x, positions = rng.standard_normal(shape).astype(dtype), np.array([places])
+    np.testing.assert_array_equal(NATIVE["resample"](x, positions, None, axis), x.take(places, axis))
+    shape[axis] = len(places)
+    g = rng.integers(-9, 9, shape).astype(dtype)
+    expected = np.zeros_like(x)
+    np.add.at(expected, (*[slice(None)] * axis, places), g)
+    np.testing.assert_array_equal(NATIVE["resample_backward"](g, 5, positions, None, axis), expected)
+
+
 @pytest.mark.parametrize("dtype", [np.float16, bfloat16])
 def test_half_precision_is_rounded_once(dtype: Any) -> None:
     x = np.random.default_rng(0).standard_normal((4, 9)).astype(dtype)

@@ -78,6 +78,12 @@ class Array(ExTensor):
     def __getitem__(self, key: Any) -> Any:
         return wrapped(ExTensor.__getitem__(self, plain(key)))
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return wrapped(plain(self).__array_ufunc__(ufunc, method, *plain(inputs), **options))
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        return wrapped(plain(self).__array_function__(function, types, plain(args), options))
+
     @property
     def T(self) -> Any:
         """The array with its axes in reverse order."""

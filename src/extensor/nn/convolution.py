@@ -28,12 +28,13 @@ class _Convolution(Module):
 
     weight: Parameter
     bias: Parameter | None
+    _axes: int  # how many directions the kernel has
 
     def _set_up(
-        self, in_channels: Any, out_channels: Any, kernel_size: Any, axes: int, stride: Any, padding: Any, dilation: Any,
-        groups: Any, bias: Any, dtype: Any, rng: Any, transposed: bool = False, padding_mode: str = "zeros",
+        self, in_channels: Any, out_channels: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, groups: Any,
+        bias: Any, dtype: Any, rng: Any, padding_mode: str, transposed: bool = False,
     ) -> None:  # fmt: skip
-        name = type(self).__name__
+        name, axes = type(self).__name__, self._axes
         if padding_mode not in _FILLINGS or (transposed and padding_mode != "zeros"):
             wanted = "'zeros'" if transposed else f"one of {', '.join(_FILLINGS)}"
             raise ValueError(f"[{name}] padding_mode must be {wanted}, got {describe(padding_mode)}")
@@ -85,7 +86,30 @@ class _Convolution(Module):
         return shown if self.bias is not None else shown + ", bias=False"
 
 
-class Conv1d(_Convolution):
+class _Forward(_Convolution):
+    """What the convolutions that are not transposed share."""
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
+        dilation: Any = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", *, dtype: Any = float32,
+        rng: Rng | None = None,
+    ) -> None:  # fmt: skip
+        self._set_up(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            groups,
+            bias,
+            dtype,
+            rng,
+            padding_mode,
+        )
+
+
+class Conv1d(_Forward):
     """Convolution over sequences of shape (N, channels, length), see :func:`extensor.conv1d`.
 
     Args:
@@ -107,21 +131,13 @@ class Conv1d(_Convolution):
         (2, 8, 10)
     """
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
-        dilation: Any = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", *, dtype: Any = float32,
-        rng: Rng | None = None,
-    ) -> None:  # fmt: skip
-        self._set_up(
-            in_channels, out_channels, kernel_size, 1, stride, padding, dilation, groups, bias, dtype, rng,
-            padding_mode=padding_mode,
-        )  # fmt: skip
+    _axes = 1
 
     def forward(self, x: ExTensor) -> ExTensor:
         return self._apply(conv1d, x)
 
 
-class Conv2d(_Convolution):
+class Conv2d(_Forward):
     """Convolution over images of shape (N, channels, height, width), see :func:`extensor.conv2d`.
 
     Args:
@@ -143,21 +159,13 @@ class Conv2d(_Convolution):
         (2, 6, 24, 24)
     """
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
-        dilation: Any = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", *, dtype: Any = float32,
-        rng: Rng | None = None,
-    ) -> None:  # fmt: skip
-        self._set_up(
-            in_channels, out_channels, kernel_size, 2, stride, padding, dilation, groups, bias, dtype, rng,
-            padding_mode=padding_mode,
-        )  # fmt: skip
+    _axes = 2
 
     def forward(self, x: ExTensor) -> ExTensor:
         return self._apply(conv2d, x)
 
 
-class Conv3d(_Convolution):
+class Conv3d(_Forward):
     """Convolution over volumes of shape (N, channels, depth, height, width), see :func:`extensor.conv3d`.
 
     Arguments as :class:`Conv2d`, for three directions.
@@ -172,15 +180,7 @@ class Conv3d(_Convolution):
         (2, 4, 5, 6, 7)
     """
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
-        dilation: Any = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", *, dtype: Any = float32,
-        rng: Rng | None = None,
-    ) -> None:  # fmt: skip
-        self._set_up(
-            in_channels, out_channels, kernel_size, 3, stride, padding, dilation, groups, bias, dtype, rng,
-            padding_mode=padding_mode,
-        )  # fmt: skip
+    _axes = 3
 
     def forward(self, x: ExTensor) -> ExTensor:
         return self._apply(conv3d, x)
@@ -189,8 +189,6 @@ class Conv3d(_Convolution):
 class _Transposed(_Convolution):
     """What the transposed convolutions share; the options stand in PyTorch's order."""
 
-    _axes = 1
-
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
         output_padding: Any = 0, groups: int = 1, bias: bool = True, dilation: Any = 1, padding_mode: str = "zeros",
@@ -198,8 +196,7 @@ class _Transposed(_Convolution):
     ) -> None:  # fmt: skip
         self.output_padding = output_padding
         self._set_up(
-            in_channels, out_channels, kernel_size, self._axes, stride, padding, dilation, groups, bias, dtype, rng, True,
-            padding_mode,
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, dtype, rng, padding_mode, True
         )  # fmt: skip
 
     def _set_up_padding(self, name: str, padding: Any) -> None:
@@ -219,6 +216,8 @@ class ConvTranspose1d(_Transposed):
         >>> et.nn.ConvTranspose1d(4, 2, kernel_size=2, stride=2, rng=0)(et.ones((1, 4, 7))).shape
         (1, 2, 14)
     """
+
+    _axes = 1
 
     def forward(self, x: ExTensor) -> ExTensor:
         return self._apply(conv_transpose1d, x, self.output_padding)

@@ -17,8 +17,8 @@ from . import arithmetic, comparison, elementwise, exponential, trigonometric
 from .activation import sigmoid, softplus
 from .broadcasting import broadcast_to, sum_to_shape
 from .complex_numbers import conj
-from .indexing import take_along_axis
-from .joining import pad
+from .indexing import take_along_axis, take_along_axis_backward
+from .joining import pad, stack
 from .reduction import cumsum, mean
 from .selection import where
 from .shape import expand_dims, flip, swapaxes
@@ -101,6 +101,8 @@ NAMESPACE = SimpleNamespace(
     swapaxes=swapaxes,
     sqrt=exponential.sqrt,
     square=elementwise.square,
+    stack=stack,
+    take_along_axis=take_along_axis,
     tan=trigonometric.tan,
     where=where,
     # primitives
@@ -113,6 +115,9 @@ NAMESPACE = SimpleNamespace(
     passed=_passed,
     placed=_placed,
     probabilities=softmax,
+    put_back=lambda shares, places, pixels: take_along_axis_backward(
+        shares, (*shares.shape[:2], pixels), places, 2
+    ),
     running_sum=cumsum,
     row_sum=_row_sum,
     softplus=lambda x: softplus(x, threshold=math.inf),

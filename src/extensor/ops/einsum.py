@@ -5,6 +5,7 @@ A call is first brought into a plain form: one letter per axis, the ellipsis spe
 
 from __future__ import annotations
 
+import itertools
 import math
 import string
 from collections import Counter
@@ -14,6 +15,7 @@ import numpy as np
 
 from .. import kernels
 from ..checks import as_grad, as_tensor, check_needs, differentiable_input, takes_complex
+from ..dtypes import float32, float64
 from ..errors import describe
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Shape
@@ -144,37 +146,77 @@ def einsum(subscripts: str, *operands: ExTensor) -> ExTensor:
     """
     tensors = _operands("einsum", operands)
     equation = _parse("einsum", subscripts, [x.shape for x in tensors])
-    if len(tensors) == 2:
-        product = _as_matmul(equation, *in_one_dtype(*tensors))
-        if product is not None:
-            return product
+    if _is_regular(equation, tensors):
+        return _by_products(equation, list(in_one_dtype(*tensors)))
     return kernels.einsum(tensors, equation.text)
 
 
-def _as_matmul(equation: Equation, a: ExTensor, b: ExTensor) -> ExTensor | None:
-    """Two operands as one batched matrix product; None where a diagonal, a lone sum or a broadcast is in the way."""
-    (left, right), output, lengths = equation
-    if len(set(left)) < len(left) or len(set(right)) < len(right):
-        return None
-    summed = [c for c in left if c in right and c not in output]
+def _is_regular(equation: Equation, tensors: list[ExTensor]) -> bool:
+    """Whether products of two operands after the other will do: no diagonal, no broadcast, and nothing that is rounded on the way."""
+    if any(len(set(term)) < len(term) for term in equation.inputs):
+        return False
+    if any(equation.lengths[c] != n for t, x in zip(equation.inputs, tensors) for c, n in zip(t, x.shape)):
+        return False
+    wide = all(x.dtype in (float32, float64) for x in tensors)
+    return wide or (len(tensors) == 2 and not any(_lone(equation.inputs, i, equation.output) for i in (0, 1)))
+
+
+def _lone(terms: list[str], i: int, output: str) -> list[str]:
+    """The letters of a term that nothing else has: their axes are summed over first."""
+    return [c for c in terms[i] if c not in output and not any(c in t for k, t in enumerate(terms) if k != i)]
+
+
+def _by_products(equation: Equation, tensors: list[ExTensor]) -> ExTensor:
+    terms, output, lengths = equation
+    for i in range(len(terms)):
+        lone = _lone(terms, i, output)
+        if lone:
+            tensors[i] = kernels.sum(tensors[i], tuple(sorted(terms[i].index(c) for c in lone)), False)
+            terms = [t if k != i else "".join(c for c in t if c not in lone) for k, t in enumerate(terms)]
+    terms = list(terms)
+    while len(terms) > 1:
+        i, j = _next_pair(terms, lengths)
+        right, b = terms.pop(j), tensors.pop(j)
+        kept = {c for k, t in enumerate((*terms, output)) if k != i for c in t}
+        terms[i], tensors[i] = _product(
+            terms[i], tensors[i], right, b, sorted(kept, key=lambda c: (output.find(c), c)), lengths
+        )
+    return kernels.permute(tensors[0], tuple(terms[0].index(c) for c in output))
+
+
+def _next_pair(terms: list[str], lengths: dict[str, int]) -> tuple[int, int]:
+    """The two terms whose product is the cheapest; the first of those that are alike."""
+    pairs = itertools.combinations(range(len(terms)), 2)
+    return min(pairs, key=lambda pair: math.prod(lengths[c] for c in {*terms[pair[0]], *terms[pair[1]]}))
+
+
+def _product(
+    left: str, a: ExTensor, right: str, b: ExTensor, kept: list[str], lengths: dict[str, int]
+) -> tuple[str, ExTensor]:
+    """Two operands as one batched matrix product, or as one of elements where nothing is summed; its letters, and it."""
+    batch = [c for c in kept if c in left and c in right]
+    summed = [c for c in left if c in right and c not in kept]
     rows, columns = [c for c in left if c not in right], [c for c in right if c not in left]
-    if any(c not in output for c in rows + columns):
-        return None
-    if (*a.shape, *b.shape) != tuple(lengths[c] for c in left + right):
-        return None
-    batch = [c for c in output if c in left and c in right]
-
-    def matrices(x: ExTensor, term: str, *groups: list[str]) -> ExTensor:
-        order = tuple(term.index(c) for group in groups for c in group)
-        sizes = [math.prod(lengths[c] for c in group) for group in groups[1:]]
-        return kernels.reshape(kernels.permute(x, order), (*(lengths[c] for c in groups[0]), *sizes))
-
-    product = kernels.matmul(
-        matrices(a, left, batch, rows, summed), matrices(b, right, batch, summed, columns)
-    )
     made = [*batch, *rows, *columns]
-    shaped = kernels.reshape(product, tuple(lengths[c] for c in made))
-    return kernels.permute(shaped, tuple(made.index(c) for c in output))
+
+    def ordered(x: ExTensor, term: str, letters: list[str], shape: tuple[int, ...]) -> ExTensor:
+        return kernels.reshape(kernels.permute(x, tuple(term.index(c) for c in letters)), shape)
+
+    def size(letters: list[str]) -> int:
+        return math.prod(lengths[c] for c in letters)
+
+    each = tuple(lengths[c] for c in batch)
+    if summed:
+        product = kernels.matmul(
+            ordered(a, left, batch + rows + summed, (*each, size(rows), size(summed))),
+            ordered(b, right, batch + summed + columns, (*each, size(summed), size(columns))),
+        )
+    else:
+        product = kernels.multiply(
+            ordered(a, left, batch + rows, (*each, size(rows), 1)),
+            ordered(b, right, batch + columns, (*each, 1, size(columns))),
+        )
+    return "".join(made), kernels.reshape(product, tuple(lengths[c] for c in made))
 
 
 @backward_of(einsum, each="operands")

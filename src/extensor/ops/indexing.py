@@ -157,7 +157,9 @@ def _values(function: str, x: ExTensor, key: Key, values: Any) -> ExTensor:
     if type(values) is int and not _fits(values, x.dtype):
         raise ValueError(f"[{function}] values: {values} does not fit {x.dtype}")
     if type(values) in (float, complex) and np.can_cast(type(values), x.dtype, "same_kind"):
-        return ExTensor(np.asarray(values, x.dtype))  # a Python number takes the dtype of x at once, unrounded
+        return ExTensor(
+            np.asarray(values, x.dtype)
+        )  # a Python number takes the dtype of x at once, unrounded
     found = as_tensor(function, "values", values)
     complex_into_real = found.dtype.kind == "c" and x.dtype.kind != "c"
     if complex_into_real or (found.dtype in FLOATING and x.dtype not in FLOATING):

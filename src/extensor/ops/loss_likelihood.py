@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from .. import kernels
 from ..checks import as_axis, as_bool, as_floating, as_grad, as_int, as_integers, check_needs
 from ..graph import backward_of, differentiable
@@ -31,8 +29,13 @@ __all__ = [
 class _Rows(NamedTuple):
     x: ExTensor
     places: ExTensor  # of the labels, as take_along_axis wants them
-    weights: ExTensor  # of the labels; 0 for those that are ignored
+    weights: ExTensor | None  # of the labels, 0 for those that are ignored; None if all count alike
     axis: int
+
+    @property
+    def count(self) -> ExTensor | int:
+        """What a mean divides by."""
+        return self.places.size if self.weights is None else total(self.weights)
 
 
 def _rows(
@@ -50,15 +53,14 @@ def _rows(
     classes = x.shape[place]
     wrong = kernels.first_outside(t, 0, classes - 1, ignored)
     refuse(function, "targets", t, wrong, f"lie in [0, {classes})")
-    counted = ExTensor(np.ones(t.shape, bool)) if ignored is None else t != ignored
-    safe = t if ignored is None else where(counted, t, 0)
-    if weight is None:
-        weights = counted.astype(x.dtype)
-    else:
+    counted = None if ignored is None else t != ignored
+    safe = t if counted is None else where(counted, t, 0)
+    weights = None if counted is None else counted.astype(x.dtype)
+    if weight is not None:
         w = as_floating(function, "weight", weight)
         if w.shape != (classes,):
             raise ValueError(f"[{function}] weight has shape {w.shape} but there are {classes} classes")
-        weights = where(counted, take(w, safe, 0), 0.0)
+        weights = take(w, safe, 0) if counted is None else where(counted, take(w, safe, 0), 0.0)
     return _Rows(x, expand_dims(safe, place), weights, place)
 
 
@@ -87,12 +89,14 @@ def nll(
         >>> et.nll(et.tensor([[-0.5, -2.0], [-1.0, -0.25]]), et.tensor([0, 1])).item()
         0.375
     """
-    x, places, weights, place = _rows("nll", log_probabilities, targets, axis, weight, ignore_index)
-    losses = -squeeze(take_along_axis(x, places, place), place) * weights
+    rows = _rows("nll", log_probabilities, targets, axis, weight, ignore_index)
+    losses = -squeeze(take_along_axis(rows.x, rows.places, rows.axis), rows.axis)
+    if rows.weights is not None:
+        losses = losses * rows.weights
     wanted = as_reduction("nll", reduction)
     if wanted == "none":
         return losses
-    return total(losses) / total(weights) if wanted == "mean" else total(losses)
+    return total(losses) / rows.count if wanted == "mean" else total(losses)
 
 
 @backward_of(nll)
@@ -114,13 +118,17 @@ def nll_backward(
         [[-0.5, 0.0], [0.0, -0.5]]
     """
     function = "nll_backward"
-    x, places, weights, place = _rows(function, log_probabilities, targets, axis, weight, ignore_index)
+    rows = _rows(function, log_probabilities, targets, axis, weight, ignore_index)
     wanted = as_reduction(function, reduction)
-    grad = as_grad(function, grad_output, loss_shape(weights.shape, wanted))
-    if wanted == "mean":
-        grad = grad / total(weights)
-    share = -broadcast_to(grad, weights.shape) * weights
-    return cast_like(take_along_axis_backward(expand_dims(share, place), x.shape, places, place), x)
+    shape = squeeze(rows.places, rows.axis).shape
+    grad = as_grad(function, grad_output, loss_shape(shape, wanted))
+    if wanted == "mean" and rows.places.size:
+        grad = grad / rows.count
+    share = -broadcast_to(grad, shape)
+    if rows.weights is not None:
+        share = share * rows.weights
+    found = take_along_axis_backward(expand_dims(share, rows.axis), rows.x.shape, rows.places, rows.axis)
+    return cast_like(found, rows.x)
 
 
 class GaussianNLLGradients(NamedTuple):

@@ -176,6 +176,24 @@ def _namespace(self: ExTensor, *, api_version: str | None = None) -> ModuleType:
     return importlib.import_module("extensor.array_api")
 
 
+def _array_ufunc(self: ExTensor, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    """``np.sin(x)`` and ``array + x``: ours of the same name."""
+    return _numpy_functions().by_ufunc(ufunc, method, inputs, options)
+
+
+def _array_function(
+    self: ExTensor, function: Any, types: Any, args: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """``np.mean(x)``: ours of the same name, else NumPy's of the elements."""
+    if not all(issubclass(kind, (ExTensor, np.ndarray)) for kind in types):
+        return NotImplemented
+    return _numpy_functions().by_function(function, args, options)
+
+
+def _numpy_functions() -> ModuleType:
+    return importlib.import_module("extensor.ops.numpy_functions")
+
+
 def _to_device(self: ExTensor, device: Any, /, *, stream: Any = None) -> ExTensor:
     """The tensor on a device: ``"cpu"``, ``"jax"``, ``"jax:gpu:0"``. A leaf, with a copy of the elements if it is another one.
 
@@ -256,6 +274,8 @@ def _attach() -> None:
         "__getitem__": indexing.index,
         "__setitem__": _refuse,
         "__array_namespace__": _namespace,
+        "__array_ufunc__": _array_ufunc,
+        "__array_function__": _array_function,
         "to_device": _to_device,
         "device": property(
             lambda self: device_of(self._data), doc='Where the elements are: "cpu", or such as "jax:cpu:0".'

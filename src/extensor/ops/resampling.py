@@ -8,7 +8,8 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,18 +34,17 @@ from ._pairs import BOTH, Needs
 from ._spatial import check_axes
 from ._wide import computed_wide, forward_wide
 from .arithmetic import modulo
-from .broadcasting import broadcast_to
 from .casting import cast_like
-from .creation import zeros
+from .comparison import isfinite
+from .creation import ones_like, zeros
 from .elementwise import clip, floor
 from .elementwise import round as rounded
-from .indexing import take_along_axis, take_along_axis_backward, take_backward
+from .indexing import take_backward
 from .joining import stack
 from .matrix import matmul, transpose
 from .pooling import adaptive_avg_pool2d, adaptive_avg_pool2d_backward
-from .reduction import sum as total
 from .selection import where
-from .shape import expand_dims, reshape, swapaxes
+from .shape import reshape, swapaxes
 from .volume_pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool1d_backward,
@@ -348,45 +348,48 @@ def _coordinate(how: _Sampling, axis: int) -> tuple[ExTensor, ExTensor | float]:
     return place, slope
 
 
-class _Corner(NamedTuple):
-    """One neighbour of each point: its flat position, whether it lies on the image, and per axis the weight and its slope."""
+class _Neighbours(NamedTuple):
+    """The pixels on both sides of each point along one axis; lists of the same length, for nearest pixels of one element."""
 
-    flat: ExTensor
-    inside: ExTensor
+    positions: list[ExTensor]  # so far below 0 for those outside that no other axis makes up for it
     weights: list[ExTensor]
-    signs: list[float]
 
 
-def _corners(how: _Sampling, places: Sequence[ExTensor]) -> Iterator[_Corner]:
-    """The neighbours whose weighted sum is a sample."""
-    floors = [rounded(p) if how.nearest else floor(p) for p in places]
-    for steps in itertools.product((0,) if how.nearest else (0, 1), repeat=len(places)):
-        flat: Any = 0
-        inside: Any = None
-        weights, signs = [], []
-        for place, start, step, length in zip(places, floors, steps, how.size):
-            position = start + step
-            within = (position >= 0) & (position <= length - 1)
-            inside = within if inside is None else inside & within
-            # beyond every integer (nan, inf) it is outside
-            flat = flat * length + where(within, position, 0.0).astype(np.int64)
-            fraction = place - start
-            weights.append(fraction if step else 1 - fraction)
-            signs.append(1.0 if step else -1.0)
-        yield _Corner(flat, inside, [] if how.nearest else weights, signs)
+def _neighbours(how: _Sampling, place: ExTensor, length: int) -> _Neighbours:
+    start = rounded(place) if how.nearest else floor(place)
+    outside = -1 - math.prod(how.size)
+    positions = []
+    for step in (0,) if how.nearest else (0, 1):
+        position = start + step
+        within = (position >= 0) & (position <= length - 1)  # no nan, no infinity is
+        positions.append(where(within, where(within, position, 0.0).astype(np.int64), outside))
+    finite = where(isfinite(place), place - start, 0.0)
+    weights = [ones_like(finite)] if how.nearest else [1 - finite, finite]
+    return _Neighbours(positions, [cast_like(weight, how.x) for weight in weights])
 
 
-def _product(factors: Sequence[ExTensor], without: int | None = None) -> ExTensor | float:
-    found: Any = 1.0
-    for i, factor in enumerate(factors):
-        if i != without:
-            found = factor * found
-    return found
+class _Corners(NamedTuple):
+    """All pixels around the points of a grid: which neighbour each is along each axis; positions and weights (corners, N, points)."""
+
+    steps: list[tuple[int, ...]]
+    positions: ExTensor
+    weights: ExTensor
 
 
-def _row(x: ExTensor) -> ExTensor:
-    """(N, points) beside (N, C, points)."""
-    return expand_dims(x, 1)
+def _corners(how: _Sampling, sides: Sequence[_Neighbours]) -> _Corners:
+    steps = list(itertools.product((0,) if how.nearest else (0, 1), repeat=len(sides)))
+    flat = []
+    for corner in steps:
+        position: Any = 0
+        for side, step, length in zip(sides, corner, how.size):
+            position = position * length + side.positions[step]
+        flat.append(position)
+    weights = [_product([side.weights[step] for side, step in zip(sides, corner)]) for corner in steps]
+    return _Corners(steps, stack(flat), stack(weights))
+
+
+def _product(factors: Sequence[ExTensor]) -> ExTensor:
+    return functools.reduce(operator.mul, factors)
 
 
 def _flat_image(x: ExTensor) -> ExTensor:
@@ -421,19 +424,10 @@ def grid_sample(
         [[[[2.5, 1.0]]]]
     """
     how = _sampling("grid_sample", x, grid, mode, padding_mode, align_corners)
-    places = [_coordinate(how, axis)[0] for axis in range(len(how.size))]
-    image, channels = _flat_image(how.x), how.x.shape[1]
-    parts = []
-    for corner in _corners(how, places):
-        weight = where(corner.inside, _product(corner.weights), 0.0).astype(how.x.dtype)
-        parts.append(_picked(image, corner.flat, channels) * _row(weight))
-    y = _added(parts)
+    sides = [_neighbours(how, _coordinate(how, axis)[0], length) for axis, length in enumerate(how.size)]
+    _, positions, weights = _corners(how, sides)
+    y = kernels.sample(_flat_image(how.x), positions, weights)
     return reshape(y, (*y.shape[:2], *how.grid.shape[1:-1]))
-
-
-def _picked(image: ExTensor, flat: ExTensor, channels: int) -> ExTensor:
-    """The pixels at flat positions, in every channel."""
-    return take_along_axis(image, broadcast_to(_row(flat), (flat.shape[0], channels, flat.shape[1])), 2)
 
 
 @backward_of(grid_sample, wrt=("x", "grid"))
@@ -461,29 +455,36 @@ def grid_sample_backward(
     check_needs(function, needs)
     how = _sampling(function, x, grid, mode, padding_mode, align_corners)
     grad = _flat_image(as_grad(function, grad_output, (*how.x.shape[:2], *how.grid.shape[1:-1])))
-    count = len(how.size)
-    found = [_coordinate(how, axis) for axis in range(count)]
-    image = _flat_image(how.x)
-    grad_image: list[ExTensor] = []
-    slopes: list[list[ExTensor]] = [[] for _ in range(count)]
-    for corner in _corners(how, [place for place, _ in found]):
-        index = broadcast_to(_row(corner.flat), grad.shape)
-        if needs[0]:
-            weight = where(corner.inside, _product(corner.weights), 0.0).astype(grad.dtype)
-            grad_image.append(take_along_axis_backward(grad * _row(weight), image.shape, index, 2))
-        if needs[1] and not how.nearest:
-            along = total(grad * take_along_axis(image, index, 2), 1)
-            for axis in range(count):
-                rest = _product(corner.weights, axis) * corner.signs[axis]
-                slopes[axis].append(where(corner.inside, along * rest, 0.0))
+    found = [_coordinate(how, axis) for axis in range(len(how.size))]
+    sides = [_neighbours(how, place, length) for (place, _), length in zip(found, how.size)]
+    corners = _corners(how, sides)
+    wanted = (needs[0], needs[1] and not how.nearest)
+    grad_x, grad_weights = kernels.sample_backward(
+        grad, _flat_image(how.x), corners.positions, corners.weights, wanted
+    )
     grad_grid = None
-    if needs[1] and how.nearest:
-        grad_grid = zeros(how.grid.shape, how.grid.dtype)
+    if wanted[1]:
+        slopes = [
+            _slope(corners.steps, sides, axis, grad_weights) * found[axis][1] for axis in range(len(sides))
+        ]
+        grad_grid = cast_like(reshape(stack(slopes[::-1], -1), how.grid.shape), how.grid)
     elif needs[1]:
-        parts = [_added(slopes[axis]) * found[axis][1] for axis in reversed(range(count))]
-        grad_grid = cast_like(reshape(stack(parts, -1), how.grid.shape), how.grid)
-    grad_x = cast_like(reshape(_added(grad_image), how.x.shape), how.x) if needs[0] else None
-    return GridSampleGradients(grad_x, grad_grid)
+        grad_grid = zeros(how.grid.shape, how.grid.dtype)
+    return GridSampleGradients(
+        cast_like(reshape(grad_x, how.x.shape), how.x) if needs[0] else None, grad_grid
+    )
+
+
+def _slope(
+    steps: Sequence[tuple[int, ...]], sides: Sequence[_Neighbours], axis: int, grad_weights: ExTensor
+) -> ExTensor:
+    """What the gradients of the corners' weights are for the points along one axis, in pixels."""
+    parts = []
+    for k, corner in enumerate(steps):
+        others = [s.weights[step] for i, (s, step) in enumerate(zip(sides, corner)) if i != axis]
+        share = grad_weights[k] * _product(others)
+        parts.append(share if corner[axis] else -share)
+    return _added(parts)
 
 
 def _base(function: str, theta: Shape, size: Any, align_corners: Any) -> np.ndarray:
