@@ -80,39 +80,40 @@ EXTENSOR_INLINE void multiply_steps(const TileJob<T>& job, int64_t begin, int64_
 }
 
 template <class T, int Rows, int Vectors>
-EXTENSOR_INLINE void store_tile(const TileJob<T>& job, const Pixels<T>* pixels, const Vec<T> (&sums)[Rows][Vectors]) {
+EXTENSOR_INLINE void store_tile(const TileJob<T>& job, const Pixels<T>* pixels, Vec<T> (&sums)[Rows][Vectors]) {
+  constexpr int lanes = Vec<T>::lanes;
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i) {
+    const Vec<T> bias = broadcast(job.bias ? positive_zero(job.bias[i]) : T(0));
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v) sums[i][v] = relu_if(job.relu, sums[i][v] + bias);
+  }
 #pragma GCC unroll 8
   for (int v = 0; v < Vectors; ++v) {
     const int64_t count = pixels[v].count;
     T* out = pixels[v].out;
+    if (job.step != 1) {
+      alignas(vector_bytes) T room[Rows * lanes];
 #pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i, out += job.plane)
-      store_apart(out, relu_if(job.relu, sums[i][v] + broadcast(job.bias ? positive_zero(job.bias[i]) : T(0))), count, job.step);
+      for (int i = 0; i < Rows; ++i) store(room + i * lanes, sums[i][v]);
+      store_rows_apart(out, room, Rows, count, job.plane, job.step);
+    } else if (count >= lanes) {
+#pragma GCC unroll 16
+      for (int i = 0; i < Rows; ++i, out += job.plane) store(out, sums[i][v]);
+    } else {
+#pragma GCC unroll 16
+      for (int i = 0; i < Rows; ++i, out += job.plane) store_some(out, sums[i][v], count);
+    }
   }
-}
-
-// A sum of several pieces.
-template <class T, int Rows, int Vectors>
-void multiply_pieces(const TileJob<T>& job, const Steps& s, const Pixels<T>* pixels) {
-  Vec<T> acc[Rows][Vectors], total[Rows][Vectors];
-  const int64_t stop = s.first_piece();
-  multiply_steps<T, Rows, Vectors>(job, s.begin, stop, pixels, total);
-  for (int64_t p = stop; p < s.end; p += s.depth) {
-    multiply_steps<T, Rows, Vectors>(job, p, min_of(p + s.depth, s.end), pixels, acc);
-    for (int i = 0; i < Rows; ++i)
-      for (int v = 0; v < Vectors; ++v) total[i][v] = total[i][v] + acc[i][v];
-  }
-  store_tile<T, Rows, Vectors>(job, pixels, total);
 }
 
 template <class T, int Rows, int Vectors>
 void multiply_pixels(const TileJob<T>& job, const Pixels<T>* pixels) {
   Steps s{pixels[0].begin, pixels[0].end, job.depth};
   for (int v = 1; v < Vectors; ++v) s.begin = min_of(s.begin, pixels[v].begin), s.end = max_of(s.end, pixels[v].end);
-  if (s.first_piece() < s.end) return multiply_pieces<T, Rows, Vectors>(job, s, pixels);
-  Vec<T> acc[Rows][Vectors];
-  multiply_steps<T, Rows, Vectors>(job, s.begin, s.end, pixels, acc);
-  store_tile<T, Rows, Vectors>(job, pixels, acc);
+  Vec<T> sums[Rows][Vectors];
+  add_pieces(s, sums, [&](int64_t begin, int64_t end) EXTENSOR_INLINE_LAMBDA { multiply_steps<T, Rows, Vectors>(job, begin, end, pixels, sums); });
+  store_tile<T, Rows, Vectors>(job, pixels, sums);
 }
 
 template <class T>

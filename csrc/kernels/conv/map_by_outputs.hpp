@@ -62,27 +62,12 @@ EXTENSOR_INLINE void store_sums(const NeighboursJob<T>& job, const Vec<T> (&acc)
       store(sums + i * job.pixel + v * lanes, acc[i][v] + (job.bias ? load(job.bias + v * lanes) : Vec<T>(0.0)));
 }
 
-// A sum of several pieces.
-template <class T, int Count, int Vectors, int Step>
-void multiply_neighbours_in_pieces(const NeighboursJob<T>& job, const T* seen, T* sums) {
-  const Steps& s = job.steps;
-  Vec<T> acc[Count][Vectors], total[Count][Vectors];
-  const int64_t stop = s.first_piece();
-  multiply_outputs<T, Count, Vectors, Step>(job, s.begin, stop, seen, total);
-  for (int64_t p = stop; p < s.end; p += s.depth) {
-    multiply_outputs<T, Count, Vectors, Step>(job, p, min_of(p + s.depth, s.end), seen, acc);
-    for (int i = 0; i < Count; ++i)
-      for (int v = 0; v < Vectors; ++v) total[i][v] = total[i][v] + acc[i][v];
-  }
-  store_sums<T, Count, Vectors>(job, total, sums);
-}
-
 template <class T, int Count, int Vectors, int Step>
 void multiply_neighbours(const NeighboursJob<T>& job, const T* seen, T* sums) {
-  const Steps& s = job.steps;
-  if (s.first_piece() < s.end) return multiply_neighbours_in_pieces<T, Count, Vectors, Step>(job, seen, sums);
   Vec<T> acc[Count][Vectors];
-  multiply_outputs<T, Count, Vectors, Step>(job, s.begin, s.end, seen, acc);
+  add_pieces(job.steps, acc, [&](int64_t begin, int64_t end) EXTENSOR_INLINE_LAMBDA {
+    multiply_outputs<T, Count, Vectors, Step>(job, begin, end, seen, acc);
+  });
   store_sums<T, Count, Vectors>(job, acc, sums);
 }
 

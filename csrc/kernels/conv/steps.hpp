@@ -18,6 +18,25 @@ struct Steps {
 
 inline int64_t piece_depth(int64_t k) { return ceil_div(max_of(1, k), ceil_div(max_of(1, k), longest_chain)); }
 
+// sums = the sum of the pieces, each of which `multiply(begin, end)` leaves in `sums`.
+template <class T, int Rows, int Vectors, class Multiply>
+EXTENSOR_INLINE void add_pieces(const Steps& s, Vec<T> (&sums)[Rows][Vectors], const Multiply& multiply) {
+  constexpr int lanes = Vec<T>::lanes;
+  alignas(vector_bytes) T total[Rows * Vectors * lanes];
+  for (int64_t begin = s.begin, end = s.first_piece();; begin = end, end = min_of(begin + s.depth, s.end)) {
+    multiply(begin, end);
+    if (begin > s.begin) {
+#pragma GCC unroll 32
+      for (int i = 0; i < Rows * Vectors; ++i) sums[i / Vectors][i % Vectors] = load(total + i * lanes) + sums[i / Vectors][i % Vectors];
+    }
+    if (end >= s.end) return;
+#pragma GCC unroll 32
+    for (int i = 0; i < Rows * Vectors; ++i) store(total + i * lanes, sums[i / Vectors][i % Vectors]);
+    // The total stays in memory: in registers it would leave too few of them for the sums.
+    asm volatile("" : : "r"(total) : "memory");
+  }
+}
+
 // Call body(channel, row, column) for each step, in order.
 template <class T, class Body>
 void for_steps(const ConvMap<T>& m, const Body& body) {
@@ -109,13 +128,20 @@ EXTENSOR_INLINE T positive_zero(T bias) {
   return bias + T(0);
 }
 
+// The first `count` lanes of each of `rows` vectors, `step` apart in rows of a plane each.
+template <class T>
+__attribute__((noinline)) void store_rows_apart(T* to, const T* vectors, int64_t rows, int64_t count, int64_t plane, int64_t step) {
+  for (int64_t i = 0; i < rows; ++i, vectors += Vec<T>::lanes, to += plane)
+    for (int64_t x = 0; x < count; ++x) to[x * step] = vectors[x];
+}
+
 // The first `count` lanes, `step` apart.
 template <class T>
 EXTENSOR_INLINE void store_apart(T* to, Vec<T> value, int64_t count, int64_t step) {
   if (step == 1) return store_first(to, value, count);
-  T lanes[Vec<T>::lanes];
+  alignas(vector_bytes) T lanes[Vec<T>::lanes];
   store(lanes, value);
-  for (int64_t x = 0; x < count; ++x) to[x * step] = lanes[x];
+  store_rows_apart(to, lanes, 1, count, 0, step);
 }
 
 }  // namespace extensor::EXTENSOR_ISA
