@@ -14,6 +14,7 @@
 #include "kernels/matmul/finish.hpp"
 #include "kernels/matmul/matmul.hpp"
 #include "kernels/matmul/pack.hpp"
+#include "kernels/matmul/tiles.hpp"
 
 namespace extensor::EXTENSOR_ISA {
 namespace {
@@ -25,27 +26,6 @@ constexpr int64_t dot_rows = 9;
 constexpr int few = 3;
 
 constexpr int group = 4;
-
-template <class T>
-using TileFunction = void (*)(const Tile<T>&);
-
-template <class T, int Vectors, bool PackedA, int... Rows>
-struct TileTable {
-  static constexpr TileFunction<T> of_rows[] = {nullptr, multiply_tile<T, Rows, Vectors, PackedA>...};
-};
-#if defined(__AVX512F__)
-template <class T, int Vectors, bool PackedA>
-using Tiles = TileTable<T, Vectors, PackedA, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>;
-#else
-template <class T, int Vectors, bool PackedA>
-using Tiles = TileTable<T, Vectors, PackedA, 1, 2, 3, 4, 5, 6>;
-#endif
-
-// A last panel that fills one vector or less is not computed as two.
-template <class T, bool PackedA>
-const TileFunction<T>* tiles_for(int columns) {
-  return columns <= Vec<T>::lanes ? Tiles<T, 1, PackedA>::of_rows : Tiles<T, 2, PackedA>::of_rows;
-}
 
 // Equal heights instead of full ones and a thin rest: a tile of two rows leaves most of the machine idle.
 inline int next_rows(int64_t remaining) {
@@ -173,7 +153,7 @@ void multiply_rectangle(const Product<T>& x, Layout<T> layout, int64_t i0, int64
         tile.a = packed_a;
         tile.a_row = x.a_row;
         tile.a_col = x.a_col;
-        const TileFunction<T>* const tiles = layout.pack_a ? tiles_for<T, true>(tile.columns) : tiles_for<T, false>(tile.columns);
+        const TileFunction<T>* const tiles = tiles_for<T>(tile.columns, layout.pack_a);
         // The next panel of B, where it is read as it lies: its rows are too far apart for the processor to see them coming.
         const bool last_panel = j + panel >= j1;
         const T* const next = last_panel ? x.b + (p + tile.k) * x.b_row + j0 : x.b + p * x.b_row + j + panel;

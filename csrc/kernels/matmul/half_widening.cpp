@@ -2,6 +2,7 @@
 // Compiled once per instruction set.
 #include "kernels/matmul/half_product.hpp"
 #include "kernels/matmul/pack.hpp"
+#include "kernels/matmul/tiles.hpp"
 
 namespace extensor::EXTENSOR_ISA {
 namespace {
@@ -176,26 +177,6 @@ struct WideningEngine {
     }
   }
 
-  template <int Vectors>
-  static void multiply_rows(const Tile<float>& tile, int rows) {
-    switch (rows) {
-#if defined(__AVX512F__)
-      case 12: return multiply_tile<float, 12, Vectors, false>(tile);
-      case 11: return multiply_tile<float, 11, Vectors, false>(tile);
-      case 10: return multiply_tile<float, 10, Vectors, false>(tile);
-      case 9: return multiply_tile<float, 9, Vectors, false>(tile);
-      case 8: return multiply_tile<float, 8, Vectors, false>(tile);
-      case 7: return multiply_tile<float, 7, Vectors, false>(tile);
-#endif
-      case 6: return multiply_tile<float, 6, Vectors, false>(tile);
-      case 5: return multiply_tile<float, 5, Vectors, false>(tile);
-      case 4: return multiply_tile<float, 4, Vectors, false>(tile);
-      case 3: return multiply_tile<float, 3, Vectors, false>(tile);
-      case 2: return multiply_tile<float, 2, Vectors, false>(tile);
-      default: return multiply_tile<float, 1, Vectors, false>(tile);
-    }
-  }
-
   static void multiply(const HalfTile<float>& half, bool) {
     float room[max_rows * half_panel];
     const bool in_place = half.sums != nullptr;
@@ -206,8 +187,7 @@ struct WideningEngine {
     tile.add_to_c = !half.first;
     tile.last = half.last && half.wide_c;
     tile.column_bias = half.column_bias, tile.row_bias = half.row_bias, tile.activation = half.activation;
-    if (half.columns <= Floats::lanes) multiply_rows<1>(tile, half.rows);
-    else multiply_rows<2>(tile, half.rows);
+    tiles_for<float>(half.columns)[half.rows](tile);
     if (half.last && !half.wide_c) finish_half_rows<S>(half, tile.c, tile.c_row);
   }
 

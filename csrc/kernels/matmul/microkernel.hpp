@@ -1,6 +1,6 @@
 // The register tile of the matrix product.
 //
-//   C[rows, columns] = A[rows, k] @ B[k, columns]          rows <= max_rows, columns <= Vectors * lanes
+//   C[rows, columns] = A[rows, k] @ B[k, columns]          rows <= max_rows, columns <= Vectors * lanes, and so many that each vector has some
 //
 // One element of C is always the same chain of fused multiply-adds over k, whatever the tile it falls into,
 // so the bits of a product depend on its size alone, never on how C is cut up between threads.
@@ -88,44 +88,44 @@ EXTENSOR_INLINE void store_tile(const Tile<T>& tile, Vec<T> (&acc)[Rows][Vectors
   constexpr int lanes = Vec<T>::lanes;
   T* const c = opaque(tile.c);
   const int64_t c_row = opaque(tile.c_row);
-  const bool whole = tile.columns == Vectors * lanes;
-  const auto count = [&](int j) EXTENSOR_INLINE_LAMBDA { return tile.columns > j * lanes ? tile.columns - j * lanes : 0; };
+  const int in_last = tile.columns - (Vectors - 1) * lanes;
   const auto for_each = [&](auto&& body) EXTENSOR_INLINE_LAMBDA {
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 8
       for (int j = 0; j < Vectors; ++j) body(acc[i][j], i, j);
   };
-  // By columns: the mask of those that do not fill their vector is the same in all rows.
-  const auto for_each_partial = [&](auto&& body) EXTENSOR_INLINE_LAMBDA {
+  // What passes between C and the accumulators: whole vectors, but for the last one of a row.
+  const auto for_each_in_c = [&](auto&& whole, auto&& partial) EXTENSOR_INLINE_LAMBDA {
 #pragma GCC unroll 8
-    for (int j = 0; j < Vectors; ++j) {
-      const int columns = count(j);
-      if (columns >= lanes) {
+    for (int j = 0; j < Vectors - 1; ++j)
 #pragma GCC unroll 16
-        for (int i = 0; i < Rows; ++i) body(acc[i][j], c + i * c_row + j * lanes, lanes);
-      } else if (columns > 0) {
+      for (int i = 0; i < Rows; ++i) whole(acc[i][j], c + i * c_row + j * lanes);
+    T* const last = c + (Vectors - 1) * lanes;
+    if (in_last == lanes) {
 #pragma GCC unroll 16
-        for (int i = 0; i < Rows; ++i) body(acc[i][j], c + i * c_row + j * lanes, columns);
-      }
+      for (int i = 0; i < Rows; ++i) whole(acc[i][Vectors - 1], last + i * c_row);
+    } else {
+#pragma GCC unroll 16
+      for (int i = 0; i < Rows; ++i) partial(acc[i][Vectors - 1], last + i * c_row);
     }
   };
-  if (tile.add_to_c) {
-    if (whole) for_each([&](Vec<T>& sum, int i, int j) EXTENSOR_INLINE_LAMBDA { sum = sum + load(c + i * c_row + j * lanes); });
-    else for_each_partial([](Vec<T>& sum, const T* from, int columns) EXTENSOR_INLINE_LAMBDA { sum = sum + load_first(from, columns); });
-  }
+  if (tile.add_to_c)
+    for_each_in_c([](Vec<T>& sum, const T* from) EXTENSOR_INLINE_LAMBDA { sum = sum + load(from); },
+                  [&](Vec<T>& sum, const T* from) EXTENSOR_INLINE_LAMBDA { sum = sum + load_some(from, in_last, T(0)); });
   if (tile.last) {
     if (tile.column_bias) {
       Vec<T> bias[Vectors];
 #pragma GCC unroll 8
-      for (int j = 0; j < Vectors; ++j) bias[j] = load_first(tile.column_bias + j * lanes, count(j));
+      for (int j = 0; j < Vectors - 1; ++j) bias[j] = load(tile.column_bias + j * lanes);
+      bias[Vectors - 1] = load_first(tile.column_bias + (Vectors - 1) * lanes, in_last);
       for_each([&](Vec<T>& sum, int, int j) EXTENSOR_INLINE_LAMBDA { sum = sum + bias[j]; });
     }
     if (tile.row_bias) for_each([&](Vec<T>& sum, int i, int) EXTENSOR_INLINE_LAMBDA { sum = sum + broadcast(tile.row_bias[i]); });
     if (tile.activation == Activation::relu) for_each([](Vec<T>& sum, int, int) EXTENSOR_INLINE_LAMBDA { sum = relu(sum); });
   }
-  if (whole) for_each([&](Vec<T> sum, int i, int j) EXTENSOR_INLINE_LAMBDA { store(c + i * c_row + j * lanes, sum); });
-  else for_each_partial([](Vec<T> sum, T* to, int columns) EXTENSOR_INLINE_LAMBDA { store_first(to, sum, columns); });
+  for_each_in_c([](Vec<T> sum, T* to) EXTENSOR_INLINE_LAMBDA { store(to, sum); },
+                [&](Vec<T> sum, T* to) EXTENSOR_INLINE_LAMBDA { store_some(to, sum, in_last); });
 }
 
 template <class T, int Rows, int Vectors, bool PackedA>

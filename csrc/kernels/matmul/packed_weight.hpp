@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/matmul/pack.hpp"
+#include "kernels/matmul/tiles.hpp"
 
 namespace extensor::EXTENSOR_ISA {
 
@@ -24,13 +25,13 @@ class PackedWeight {
   // Where `c` has room for whole panels, they are written as a whole.
   void multiply_part(int64_t rows, int64_t from, int64_t to, int64_t columns, const T* a, int64_t a_row, int64_t a_col, T* c,
                      int64_t c_row, bool accumulate, bool whole_panels) const {
-    const auto tile = tile_of(int(rows));
     for (int64_t start = from; start < to;) {
       const int64_t p = start / depth_ * depth_, end = p + depth(p) < to ? p + depth(p) : to;
-      for (int64_t j = 0; j * panel < columns; ++j)
-        tile({end - start, a + start * a_col, a_row, a_col, data_ + place(p, j) + (start - p) * panel, panel, c + j * panel, c_row,
-              whole_panels || columns - j * panel >= panel ? panel : int(columns - j * panel), accumulate || start > from, true, nullptr,
-              nullptr, Activation::none});
+      for (int64_t j = 0; j * panel < columns; ++j) {
+        const int there = whole_panels || columns - j * panel >= panel ? panel : int(columns - j * panel);
+        tiles_for<T>(there)[rows]({end - start, a + start * a_col, a_row, a_col, data_ + place(p, j) + (start - p) * panel, panel,
+                                   c + j * panel, c_row, there, accumulate || start > from, true, nullptr, nullptr, Activation::none});
+      }
       start = end;
     }
   }
@@ -39,11 +40,12 @@ class PackedWeight {
   void multiply(int64_t rows, const T* a, int64_t a_row, T* c, int64_t c_row, bool accumulate) const {
     for (int64_t p = 0; p < k_; p += depth_) {
       for (int64_t j = 0; j < panels(n_); ++j) {
+        const TileFunction<T>* const of_height = tiles_for<T>(columns(j));
         for (int64_t i = 0; i < rows;) {
           const int64_t tiles = (rows - i + max_rows - 1) / max_rows;
           const int64_t height = (rows - i + tiles - 1) / tiles;  // equal heights: a thin tile leaves most of the machine idle
-          tile_of(int(height))({depth(p), a + i * a_row + p, a_row, 1, data_ + place(p, j), panel, c + i * c_row + j * panel, c_row,
-                                columns(j), accumulate || p > 0, true, nullptr, nullptr, Activation::none});
+          of_height[height]({depth(p), a + i * a_row + p, a_row, 1, data_ + place(p, j), panel, c + i * c_row + j * panel, c_row, columns(j),
+                             accumulate || p > 0, true, nullptr, nullptr, Activation::none});
           i += height;
         }
       }
@@ -58,26 +60,6 @@ class PackedWeight {
   int64_t depth(int64_t p) const { return p + depth_ < k_ ? depth_ : k_ - p; }
   int columns(int64_t j) const { return int(n_ - j * panel < panel ? n_ - j * panel : panel); }
   int64_t place(int64_t p, int64_t j) const { return p * panels(n_) * panel + j * panel * depth(p); }
-
-  using TileFunction = void (*)(const Tile<T>&);
-  static TileFunction tile_of(int rows) {
-    switch (rows) {
-#if defined(__AVX512F__)
-      case 12: return multiply_tile<T, 12, 2, false>;
-      case 11: return multiply_tile<T, 11, 2, false>;
-      case 10: return multiply_tile<T, 10, 2, false>;
-      case 9: return multiply_tile<T, 9, 2, false>;
-      case 8: return multiply_tile<T, 8, 2, false>;
-      case 7: return multiply_tile<T, 7, 2, false>;
-#endif
-      case 6: return multiply_tile<T, 6, 2, false>;
-      case 5: return multiply_tile<T, 5, 2, false>;
-      case 4: return multiply_tile<T, 4, 2, false>;
-      case 3: return multiply_tile<T, 3, 2, false>;
-      case 2: return multiply_tile<T, 2, 2, false>;
-      default: return multiply_tile<T, 1, 2, false>;
-    }
-  }
 
   int64_t k_, n_, depth_;
   const T* data_;

@@ -1,0 +1,91 @@
+// Compiled once, for AVX512-BF16.
+#include "kernels/matmul/half_pairs_tile.hpp"
+
+namespace extensor::EXTENSOR_ISA {
+namespace {
+
+// The accumulators on their way to the sums or to C. They stay in registers because every loop over them is unrolled.
+template <int Rows, int Vectors>
+EXTENSOR_INLINE void store_pair_tile(const HalfTile<HalfPair>& tile, Floats (&acc)[Rows][Vectors]) {
+  constexpr int lanes = Floats::lanes;
+  int count[Vectors];
+#pragma GCC unroll 8
+  for (int j = 0; j < Vectors; ++j) count[j] = int(max_of(0, min_of(lanes, tile.columns - j * lanes)));
+  const auto for_each = [&](auto&& body) EXTENSOR_INLINE_LAMBDA {
+#pragma GCC unroll 8
+    for (int j = 0; j < Vectors; ++j)
+#pragma GCC unroll 16
+      for (int i = 0; i < Rows; ++i) body(acc[i][j], i, j);
+  };
+  float* const sums = opaque(tile.sums);
+  const int64_t sums_row = opaque(tile.sums_row);
+  if (!tile.first)
+    for_each([&](Floats& sum, int i, int j) EXTENSOR_INLINE_LAMBDA { sum = sum + load_first(sums + i * sums_row + j * lanes, count[j]); });
+  if (tile.last) {
+    if (tile.column_bias)
+      for_each([&](Floats& sum, int, int j) EXTENSOR_INLINE_LAMBDA { sum = sum + load_first(tile.column_bias + j * lanes, count[j]); });
+    if (tile.row_bias) for_each([&](Floats& sum, int i, int) EXTENSOR_INLINE_LAMBDA { sum = sum + broadcast(tile.row_bias[i]); });
+    if (tile.activation == Activation::relu) for_each([](Floats& sum, int, int) EXTENSOR_INLINE_LAMBDA { sum = relu(sum); });
+    if (!tile.wide_c) {
+      uint16_t* const c = opaque(static_cast<uint16_t*>(tile.c));
+      const int64_t c_row = opaque(tile.c_row);
+      return for_each([&](Floats sum, int i, int j) EXTENSOR_INLINE_LAMBDA { store_bfloat16(c + i * c_row + j * lanes, sum, count[j]); });
+    }
+  }
+  for_each([&](Floats sum, int i, int j) EXTENSOR_INLINE_LAMBDA { store_first(sums + i * sums_row + j * lanes, sum, count[j]); });
+}
+
+template <int Rows, int Vectors, bool PackedA>
+void multiply_pair_tile(const HalfTile<HalfPair>& tile) {
+  constexpr int lanes = Floats::lanes, panel = half_panel;
+  Floats acc[Rows][Vectors];
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 8
+    for (int j = 0; j < Vectors; ++j) acc[i][j] = Floats(0.0);
+  std::conditional_t<PackedA, PackedRowsOfA<HalfPair, Rows>, RowsOfA<HalfPair, Rows>> a(tile.a, tile.a_row, 1);
+  const HalfPair* b = tile.b;
+  const auto step = [&]() EXTENSOR_INLINE_LAMBDA {
+    __m512i bv[Vectors];
+#pragma GCC unroll 8
+    for (int j = 0; j < Vectors; ++j) bv[j] = load_pairs(b + j * lanes);
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) {
+      const __m512i av = _mm512_set1_epi32(int(a[i]));
+#pragma GCC unroll 8
+      for (int j = 0; j < Vectors; ++j) acc[i][j] = dot_pairs(av, bv[j], acc[i][j]);
+    }
+    a.step();
+    b += panel;
+  };
+  // C is needed when the sums are done; asked for all at once it would hold up A and B.
+  const int64_t size = tile.wide_c ? 4 : 2;
+  const char* c = static_cast<const char*>(tile.c);
+  int64_t p = tile.steps;
+  for (const int64_t rest = p > 2 * Rows ? p - Rows : p; p > rest; --p) {
+    __builtin_prefetch(c, 1);
+    c += tile.c_row * size;
+    step();
+  }
+  for (; p > 0; --p) step();
+  store_pair_tile(tile, acc);
+}
+
+using PairTileFunction = void (*)(const HalfTile<HalfPair>&);
+template <int Vectors, bool PackedA, int... Rows>
+struct PairTileTable {
+  static constexpr PairTileFunction of_rows[] = {nullptr, multiply_pair_tile<Rows, Vectors, PackedA>...};
+};
+template <int Vectors, bool PackedA>
+using PairTiles = PairTileTable<Vectors, PackedA, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>;
+
+}  // namespace
+
+void multiply_pairs(const HalfTile<HalfPair>& tile, bool packed_a) {
+  const bool narrow = tile.columns <= Floats::lanes;
+  const PairTileFunction* tiles = packed_a ? (narrow ? PairTiles<1, true>::of_rows : PairTiles<2, true>::of_rows)
+                                           : (narrow ? PairTiles<1, false>::of_rows : PairTiles<2, false>::of_rows);
+  tiles[tile.rows](tile);
+}
+
+}  // namespace extensor::EXTENSOR_ISA
