@@ -72,6 +72,11 @@ template <int index, class T, bool is_mask> struct Same {
   alignas(vector_bytes) std::conditional_t<is_mask, uint8_t, T> same[Vec<T>::lanes];
 };
 
+// The first `count` elements, and copies of the first of them up to a vector. A function of its own: there are hundreds of formulas.
+template <int lanes, class Element> __attribute__((noinline)) void copy_padded(const Element* from, int64_t count, Element* to) {
+  for (int lane = 0; lane < lanes; ++lane) to[lane] = from[lane < count ? lane : 0];
+}
+
 // Input number `index` of a block: a vector of elements at a time, or the same vector again and again. Its elements are
 // of type S, or bytes for a mask; one that stands for all is given in T.
 template <int index, class T, class S, bool is_mask> struct Input {
@@ -80,7 +85,7 @@ template <int index, class T, class S, bool is_mask> struct Input {
   static constexpr bool is_narrow = !is_mask && !std::is_same_v<S, T>;
   const Element* at;
   const T* one;
-  int64_t step;
+  int64_t step;  // 0: one element stands for all
 
   EXTENSOR_INLINE void open(const void* data, int64_t elements, Same<index, T, is_mask>& vector) {
     at = static_cast<const Element*>(data);
@@ -91,8 +96,8 @@ template <int index, class T, class S, bool is_mask> struct Input {
       at = vector.same;
     } else {
       store(vector.same, Vec<T>(double(*static_cast<const T*>(data))));
-      if constexpr (is_narrow) one = vector.same;
-      else at = vector.same;
+      one = vector.same;
+      at = reinterpret_cast<const Element*>(vector.same);
     }
   }
   static EXTENSOR_INLINE auto read(const Element* from) {
@@ -100,18 +105,22 @@ template <int index, class T, class S, bool is_mask> struct Input {
     else if constexpr (is_narrow) return load_widened(from);
     else return load(from);
   }
-  EXTENSOR_INLINE auto get(int vector) const {
-    if constexpr (is_narrow) return step == 0 ? load(one) : read(at + vector * step);
-    else return read(at + vector * step);
+  EXTENSOR_INLINE auto get(int vector) const { return read(at + vector * step); }
+  // The same where elements are narrow, and one that stands for all is not: `all` is that one.
+  EXTENSOR_INLINE auto get(int vector, Vec<T> all) const {
+    if constexpr (is_narrow) return select(lanes_below<T>(step == 0 ? lanes : 0), all, get(vector));
+    else return get(vector);
   }
+  EXTENSOR_INLINE bool is_single() const { return is_narrow && step == 0; }
+  EXTENSOR_INLINE Vec<T> single() const { return is_single() ? load(one) : Vec<T>(0.0); }
   EXTENSOR_INLINE void advance(int vectors) { at += vectors * step; }
   EXTENSOR_INLINE void skip(int64_t elements) { at += step == 0 ? 0 : elements; }
   // Fewer elements than a vector, padded with copies of the first of them.
   EXTENSOR_INLINE auto get_part(int64_t count) const {
-    if (step == 0) return get(0);
+    if (step == 0) return get(0, single());
     if constexpr (is_mask || is_narrow) {
       Element padded[lanes];
-      for (int lane = 0; lane < lanes; ++lane) padded[lane] = at[lane < count ? lane : 0];
+      copy_padded<lanes>(at, count, padded);
       return read(padded);
     } else {
       return load_first(at, count, *at);
@@ -132,6 +141,7 @@ struct Block<T, S, formula, masks, unroll, std::integer_sequence<int, input...>,
   using Result = decltype(formula(At<input>().get(0)..., (static_cast<void>(scalar), Vec<T>())...));
 
   static constexpr int64_t item = Outputs<Result>::is_mask ? 1 : sizeof(S);
+  static constexpr bool is_narrow = !std::is_same_v<S, T>;
 
   // `count` elements from element `at` on, fewer than a vector.
   static __attribute__((noinline)) void run_part(const Block& block, const Vec<T>* constants, int64_t at, int64_t count,
@@ -166,6 +176,22 @@ struct Block<T, S, formula, masks, unroll, std::integer_sequence<int, input...>,
     }
   }
 
+  // As many groups of `together` vectors as there are from element i on; returns the element behind them.
+  template <int together, bool may_be_single = false>
+  static EXTENSOR_INLINE int64_t run_vectors(int64_t i, int64_t n, Block& block, const Vec<T>* constants, const Targets& to) {
+    (void)constants;
+    const Vec<T> all[] = {may_be_single ? block.At<input>::single() : Vec<T>(0.0)...};
+    for (; i + together * lanes <= n; i += together * lanes) {
+#pragma GCC unroll 4
+      for (int vector = 0; vector < together; ++vector) {
+        if constexpr (may_be_single) put<S>(to, i + vector * lanes, formula(block.At<input>::get(vector, all[input])..., constants[scalar]...));
+        else put<S>(to, i + vector * lanes, formula(block.At<input>::get(vector)..., constants[scalar]...));
+      }
+      (block.At<input>::advance(together), ...);
+    }
+    return i;
+  }
+
   static EXTENSOR_INLINE void run_row(int64_t n, Block& block, const Vec<T>* constants, const Targets& to) {
     (void)constants;
     int64_t i = 0;
@@ -177,19 +203,11 @@ struct Block<T, S, formula, masks, unroll, std::integer_sequence<int, input...>,
       (block.At<input>::skip(lead), ...);
       i = lead;
     }
-    for (; i + unroll * lanes <= n; i += unroll * lanes) {
-#pragma GCC unroll 4
-      for (int vector = 0; vector < unroll; ++vector) {
-        put<S>(to, i + vector * lanes, formula(block.At<input>::get(vector)..., constants[scalar]...));
-      }
-      (block.At<input>::advance(unroll), ...);
-    }
+    if ((block.At<input>::is_single() || ...)) i = run_vectors<unroll, true>(i, n, block, constants, to);
+    else i = run_vectors<unroll>(i, n, block, constants, to);
     // Another copy of the formula for the vectors that are left pays if they may be several, and it is short.
-    if constexpr (unroll > 2) {
-      for (; i + lanes <= n; i += lanes) {
-        put<S>(to, i, formula(block.At<input>::get(0)..., constants[scalar]...));
-        (block.At<input>::advance(1), ...);
-      }
+    if constexpr (unroll > 2 || is_narrow) {
+      i = run_vectors<1, is_narrow>(i, n, block, constants, to);
     } else if constexpr (unroll == 2) {
       if (i + lanes <= n) {
         const Block copy = block;
@@ -215,7 +233,7 @@ using BlockOf = Block<T, S, formula, masks, unroll, std::make_integer_sequence<i
 // Blocks of 16-bit elements, for formulas so short that to convert whole blocks before and after would cost more.
 template <class S, const auto& formula, int inputs, int scalars, unsigned masks, int unroll>
 constexpr BlockFunction half_block() {
-  if constexpr (converts_halves && unroll == 4 && scalars <= 2) return BlockOf<float, S, formula, inputs, scalars, masks, unroll>::run;
+  if constexpr (converts_halves && unroll == 4 && scalars <= 2) return BlockOf<float, S, formula, inputs, scalars, masks, 2>::run;
   else return nullptr;
 }
 
