@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bindings/exceptions.hpp"
+#include "bindings/recorder/prompt_lock.hpp"
 
 #include <structmember.h>
 
@@ -111,6 +112,7 @@ class Run {
   bool run_steps() {
     const bool saves = program_->save != Py_None;
     const Ref saved = saves ? owned(PyObject_CallNoArgs(program_->save)) : shared(Py_None);
+    const PromptLock prompt(program_->is_long);
     const bool timed = (program_->runs++ & 63) == 1;
     program_->timed_runs += timed;
     for (size_t i = 0; i < program_->steps->size(); ++i) {

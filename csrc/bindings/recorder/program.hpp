@@ -102,6 +102,7 @@ struct Program {
   PyObject *constants, *is_valid, *save, *restore;
   int value_count;
   bool records;
+  bool is_long;  // some of its kernels run without the interpreter lock
   long long mode, version, runs, timed_runs;
 };
 

@@ -77,6 +77,7 @@ void find_spare_arrays(Program* self) {
       npy_intp bytes = dtype == DType::other ? most_bytes : npy_intp(item_size(dtype));
       for (npy_intp length : result.shape) bytes = length < most_bytes ? std::min(most_bytes, bytes * length) : most_bytes;
       SpareArrays* found = nullptr;
+      self->is_long |= dtype != DType::other && bytes == most_bytes;  // what takes long to compute is as a rule also large
       if (step.kind == Instruction::kernel && bytes < most_bytes) {
         for (const auto& spare : *self->spare)
           if (spare->holds(result.typenum, result.shape)) found = spare.get();
