@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -77,3 +79,53 @@ def test_missing_gradients_count_as_zeros() -> None:
     alone = ShardSums(Layout([(2,), (1,)], np.float32), [Node(0, 1)], 2, [out])
     alone.add(1, [None, np.ones(1, np.float32)])
     assert out.tolist() == [0, 0, 1]
+
+
+LONG = [
+    (70, 130),
+    (3,),
+    (),
+    (0, 4),
+    (5000,),
+]  # beyond what is added at a time, and what has one element or none
+
+
+def gradients(dtype: type) -> list[Any]:
+    """Of one shard, of all sizes."""
+    return [np.asarray(RNG.normal(size=shape) * 10.0 ** RNG.integers(-4, 4), dtype) for shape in LONG]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shards", range(1, 10))
+def test_long_gradients_are_added_like_short_ones(shards: int, dtype: type) -> None:
+    layout = Layout(LONG, dtype)
+    leaves = [gradients(dtype) for _ in range(shards)]
+    strided = [[x.T.copy().T for x in leaf] for leaf in leaves]
+    flat = [np.concatenate([x.reshape(-1) for x in leaf]) for leaf in leaves]
+    for given in (leaves, strided):  # the second in an order of elements that the core leaves to NumPy
+        out: np.ndarray = np.empty(layout.length, dtype)
+        spare: list[np.ndarray] = []
+        for _ in range(2):  # again in the vectors of the first time
+            sums = ShardSums(layout, [root(shards)], shards, [out], spare=spare)
+            for shard, leaf in enumerate(given):
+                sums.add(shard, leaf)
+            np.testing.assert_array_equal(out, paired(flat))
+        assert all(vector is not out for vector in spare)
+
+
+def test_the_core_says_what_it_does_not_add() -> None:
+    native = pytest.importorskip("extensor._native")
+    ones, out = np.ones(6, np.float32), np.zeros(6, np.float32)
+    for terms in (
+        [ones, None], [ones, [ones, None]], [ones, [ones[:3]]], [[ones], [ones[:3], ones[3:]]], [ones.astype(np.float64)],
+        [np.ones(12, np.float32)[::2]], [ones.astype(">f4")], [np.ones(7, np.float32)], [[ones[:3], ones[:4]]],
+    ):  # fmt: skip
+        assert native.add_gradients(out, terms) is False
+    assert not out.any()
+    assert native.add_gradients(out.astype(np.int32), [ones]) is False
+    out.flags.writeable = False
+    assert native.add_gradients(out, [ones]) is False
+    wrong: tuple[Any, ...]
+    for wrong in ((out,), (out, []), (out, ones), (None, [ones])):
+        with pytest.raises(TypeError, match=r"\[add_gradients\]"):
+            native.add_gradients(*wrong)
