@@ -53,11 +53,6 @@ int spare_count = 0;
 
 using TensorFields = Collected<Tensor, &Tensor::array, &Tensor::grad, &Tensor::node>;
 
-void tensor_free(void* object) {
-  if (Py_TYPE(object) == tensor_type && spare_count < max_spare) spare[spare_count++] = static_cast<PyObject*>(object);
-  else PyObject_GC_Del(object);
-}
-
 // Whoever asks for the array may look at its elements: a decision made then is not that of a kind of call.
 PyObject* get_array(PyObject* self, void*) {
   return guarded([&]() -> PyObject* {
@@ -175,17 +170,20 @@ PyType_Spec node_spec = {"extensor._native.NodeBase", sizeof(Node), 0, Py_TPFLAG
 
 }  // namespace
 
-bool has_our_class(PyObject* tensor) {
+void Tensor::free(PyTypeObject* type, PyObject* tensor) {
+  if (type == tensor_type && spare_count < max_spare) spare[spare_count++] = tensor;
+  else type->tp_free(tensor);
+}
+
+bool is_our_subclass(PyTypeObject* type) {
   constexpr int most = 8;
-  static Ref<PyTypeObject>* known = new Ref<PyTypeObject>[most];
+  static PyTypeObject* known[most];
   static int count = 0;
-  PyTypeObject* type = Py_TYPE(tensor);
-  if (type == tensor_type) return true;
   for (int i = 0; i < count; ++i)
     if (known[i] == type) return true;
   const Ref<> module = owned(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__module__")), prefix = owned(PyUnicode_FromString("extensor."));
   const bool ours = is_ours(module, prefix);
-  if (ours && count < most) known[count++] = shared(type);
+  if (ours && count < most) known[count++] = reinterpret_cast<PyTypeObject*>(shared(type).release());
   return ours;
 }
 
@@ -218,7 +216,6 @@ Ref<Node> make_node(PyTypeObject* type, PyObject* op, PyObject* edges, PyObject*
 void adopt_classes() {
   // Classes made in Python without fields of their own need none of Python's general clearing.
   tensor_type->tp_dealloc = TensorFields::dealloc;
-  tensor_type->tp_free = tensor_free;
   node_type->tp_dealloc = NodeFields::dealloc;
 }
 

@@ -5,16 +5,24 @@
 
 namespace extensor::recorder {
 
-struct Tensor {
+// How the objects below go, where they do not say so themselves.
+struct Freed {
+  bool is_chained() const { return true; }  // to others of its kind, which may go with it
+  static void free(PyTypeObject* type, PyObject* object) { type->tp_free(object); }
+};
+
+struct Tensor : Freed {
   PyObject_HEAD
   PyObject* array;
   PyObject* grad;
   PyObject* node;
   char requires_grad;
   PyObject* weakrefs;
+  bool is_chained() const { return node != Py_None || grad != Py_None; }
+  static void free(PyTypeObject* type, PyObject* tensor);  // keeps some for the next ones
 };
 
-struct Node {
+struct Node : Freed {
   PyObject_HEAD
   PyObject* op;
   PyObject* edges;
@@ -30,7 +38,7 @@ struct Node {
   PyObject* weakrefs;
 };
 
-struct Op {
+struct Op : Freed {
   PyObject_HEAD
   vectorcallfunc vectorcall;
   PyObject* dict;
@@ -38,7 +46,7 @@ struct Op {
   unsigned long long id;     // never given twice, unlike an address
   PyObject* fn;              // the readable body
   PyObject *own_fn, *own_code, *own_defaults;  // as it was defined; while it is edited, it runs each time
-  PyObject* own_keyword_defaults;              // a copy: the dict may change
+  PyObject* own_keyword_defaults;              // its items: the dict may change
   PyObject* backward;        // called with what a node saved, it returns a gradient for each edge; nullptr: Python asks the rule
   char takes_needs;          // whether it is told which gradients are wanted
   char planned;              // whether its decisions may be repeated
@@ -94,24 +102,31 @@ struct Collected {
   }
 
   static int clear(PyObject* object) {
-    for (PyObject** field : {&(reinterpret_cast<T*>(object)->*fields)...}) Py_CLEAR(*field);
+    (maybe(std::exchange(reinterpret_cast<T*>(object)->*fields, nullptr)), ...);
     return 0;
   }
 
   static void dealloc(PyObject* object) {
     PyObject_GC_UnTrack(object);
+    if (!reinterpret_cast<T*>(object)->is_chained()) return destroy(object);
     Py_TRASHCAN_BEGIN(object, dealloc)  // a chain of 100,000 operations is freed without recursion
+    destroy(object);
+    Py_TRASHCAN_END
+  }
+
+ private:
+  static void destroy(PyObject* object) {
     PyTypeObject* type = Py_TYPE(object);
     if (reinterpret_cast<T*>(object)->weakrefs != nullptr) PyObject_ClearWeakRefs(object);
     clear(object);
-    type->tp_free(object);
+    T::free(type, object);
     Py_DECREF(type);
-    Py_TRASHCAN_END
   }
 };
 
 // Whether a tensor is of a class of this package: what a user's subclass overrides, no key can tell.
-bool has_our_class(PyObject* tensor);
+bool is_our_subclass(PyTypeObject* type);
+inline bool has_our_class(PyObject* tensor) { return Py_TYPE(tensor) == tensor_type || is_our_subclass(Py_TYPE(tensor)); }
 
 // A tensor of an array and a node (or nullptr), which it takes over.
 PyObject* make_tensor(PyObject* array, bool requires_grad, PyObject* node);
@@ -144,7 +159,15 @@ void bind_walk(PyObject* module);
 bool bind_program(PyObject* module);
 bool bind_update(PyObject* module);
 
+// Whether a dict (or none) still has these items (or none), the very same objects.
+bool has_items(PyObject* dict, PyObject* items);
+
 // Whether the body of an op is the one it had when it was recorded, or defined.
-bool has_body(const Op* op, PyObject* fn, PyObject* code, PyObject* defaults);
+inline bool has_body(const Op* op, PyObject* fn, PyObject* code, PyObject* defaults) {
+  if (fn == nullptr || op->fn != fn || !PyFunction_Check(fn)) return false;
+  const auto* body = reinterpret_cast<PyFunctionObject*>(fn);
+  if (body->func_code != code || body->func_defaults != defaults) return false;
+  return fn != op->own_fn || body->func_kwdefaults == op->own_keyword_defaults || has_items(body->func_kwdefaults, op->own_keyword_defaults);
+}
 
 }  // namespace extensor::recorder

@@ -30,24 +30,13 @@ bool is_known(const Key& key) {
   return known;
 }
 
-// Held while it runs: another thread may put a new one in its place.
-HeldPlan find(const Key& key) {
+Plan* find(const Key& key) {
   for (const HeldPlan& plan : table[key.hash % set_count]) {
     if (plan == nullptr || !plan->fits(key)) continue;
     plan->last_used = ++clock;
-    return plan->held();
+    return plan.get();
   }
   return nullptr;
-}
-
-// Whether two dicts (or none) hold the very same objects in the same order.
-bool has_items(PyObject* dict, PyObject* other) {
-  if (dict == nullptr || other == nullptr) return dict == other;
-  PyObject *name, *value, *other_name, *other_value;
-  Py_ssize_t at = 0, other_at = 0;
-  while (PyDict_Next(dict, &at, &name, &value))
-    if (!PyDict_Next(other, &other_at, &other_name, &other_value) || name != other_name || value != other_value) return false;
-  return PyDict_GET_SIZE(dict) == PyDict_GET_SIZE(other);
 }
 
 // Whether an op may have plans, and its body is as it was defined.
@@ -115,11 +104,12 @@ PyObject* call_op(PyObject* self, PyObject* const* args, size_t nargsf, PyObject
   if (!enabled || now.observer != nullptr || now.trace != nullptr || !has_plans(op) ||
       !key.read(op, args, PyVectorcall_NARGS(nargsf), kwnames, uint64_t(now.mode) << 1 | records) || (op->is_backward && records && key.requires_grad))
     return call_in_python(self, args, nargsf, kwnames);
-  const HeldPlan plan = find(key);
+  Plan* plan = find(key);
   if (plan == nullptr && is_known(key)) return decide(op, args, nargsf, kwnames, key);
   if (plan == nullptr) ++misses;
   if (plan == nullptr || plan->runs_body()) return call_in_python(self, args, nargsf, kwnames);
   ++hits;
+  const HeldPlan held = plan->held();  // while it runs, another thread may put a new one in its place
   PyObject* result = plan->run(op, key);
   if (result != nullptr || (PyErr_Occurred() && (PyErr_ExceptionMatches(PyExc_MemoryError) || !PyErr_ExceptionMatches(PyExc_Exception)))) return result;
   PyErr_Clear();  // what is wrong with the arguments, the body knows how to say
@@ -149,9 +139,11 @@ PyObject* op_outcome(PyObject* self, PyObject* const* args, Py_ssize_t count, Py
   PyObject* found = guarded([&]() -> PyObject* {
     auto* op = reinterpret_cast<Op*>(self);
     Key key;
-    HeldPlan plan;
+    Plan* plan = nullptr;
     if (enabled && has_plans(op) && key.read(op, args, count, kwnames, uint64_t(state.mode) << 1)) plan = find(key);
-    return plan == nullptr || plan->runs_body() ? nullptr : plan->outcome(key);
+    if (plan == nullptr || plan->runs_body()) return nullptr;
+    const HeldPlan held = plan->held();
+    return plan->outcome(key);
   });
   if (found != nullptr) return found;
   PyErr_Clear();
@@ -197,7 +189,7 @@ int set_fn(PyObject* self, PyObject* value, void*) {
     op->own_fn = Py_NewRef(value);
     op->own_code = Py_NewRef(body->func_code);
     op->own_defaults = Py_XNewRef(body->func_defaults);
-    op->own_keyword_defaults = body->func_kwdefaults == nullptr ? nullptr : PyDict_Copy(body->func_kwdefaults);
+    op->own_keyword_defaults = body->func_kwdefaults == nullptr ? nullptr : PyDict_Items(body->func_kwdefaults);
     if (body->func_kwdefaults != nullptr && op->own_keyword_defaults == nullptr) return -1;
   }
   return 0;
@@ -269,11 +261,13 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-bool has_body(const Op* op, PyObject* fn, PyObject* code, PyObject* defaults) {
-  if (fn == nullptr || op->fn != fn || !PyFunction_Check(fn)) return false;
-  const auto* body = reinterpret_cast<PyFunctionObject*>(fn);
-  if (body->func_code != code || body->func_defaults != defaults) return false;
-  return fn != op->own_fn || has_items(body->func_kwdefaults, op->own_keyword_defaults);
+bool has_items(PyObject* dict, PyObject* items) {
+  if (dict == nullptr || items == nullptr) return dict == items;
+  if (PyDict_GET_SIZE(dict) != PyList_GET_SIZE(items)) return false;
+  PyObject *name, *value;
+  for (Py_ssize_t at = 0, i = 0; PyDict_Next(dict, &at, &name, &value); ++i)
+    if (PyTuple_GET_ITEM(PyList_GET_ITEM(items, i), 0) != name || PyTuple_GET_ITEM(PyList_GET_ITEM(items, i), 1) != value) return false;
+  return true;
 }
 
 void bind_ops(PyObject* module) {

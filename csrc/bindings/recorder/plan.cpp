@@ -112,8 +112,8 @@ bool Plan::take_step(const Step& step, Values& values) const {
   const bool several = step.results != 1;
   bool fits = !several || ((PyTuple_Check(found.get()) || PyList_Check(found.get())) && PySequence_Fast_GET_SIZE(found.get()) == step.results);
   for (int i = 0; fits && i < step.results; ++i) {
-    PyObject* part = several ? PySequence_Fast_GET_ITEM(found.get(), i) : found.get();
-    values.push(Py_NewRef(part));
+    PyObject* part = several ? Py_NewRef(PySequence_Fast_GET_ITEM(found.get(), i)) : found.release();
+    values.push(part);
     fits = step.known == Py_None || has_shape(part, PyTuple_GET_ITEM(step.known, i));
   }
   return fits;

@@ -39,6 +39,13 @@ struct Sum {
   static Object widened(PyObject* grad) { return is_half(grad) ? call(helpers.astype, grad, helpers.wide) : shared(grad); }
 };
 
+// The sums of the outputs of a node, most of which have one.
+struct Sums {
+  Sum first;
+  std::vector<Sum> others;
+  Sum& operator[](size_t output) { return output == 0 ? first : others.at(output - 1); }
+};
+
 class Walk {
  public:
   Walk(PyObject* targets, bool retains) : to_leaves_(targets == Py_None), retains_(retains) {
@@ -65,9 +72,7 @@ class Walk {
       std::pop_heap(queue_.begin(), queue_.end());
       const Ref<Node> node = std::move(queue_.back().node);
       queue_.pop_back();
-      const auto at = pending_.find(node);
-      const std::vector<Sum> sums = std::move(at->second);
-      pending_.erase(at);
+      Sums sums = std::move(pending_.extract(node).mapped());
       visit(node, sums);
     }
   }
@@ -112,11 +117,12 @@ class Walk {
     auto at = pending_.find(node);
     if (at == pending_.end()) {
       if (node->sequence < oldest_) return;
-      at = pending_.emplace(node, std::vector<Sum>(is_none(node->outputs) ? 1 : size_t(PyList_GET_SIZE(node->outputs)))).first;
+      at = pending_.try_emplace(node).first;
+      if (!is_none(node->outputs)) at->second.others = std::vector<Sum>(size_t(PyList_GET_SIZE(node->outputs)) - 1);
       queue_.push_back({node->sequence, shared(node)});
       std::push_heap(queue_.begin(), queue_.end());
     }
-    at->second.at(index).add(grad);
+    at->second[index].add(grad);
   }
 
   bool leads_somewhere(PyObject* edge) const {
@@ -124,7 +130,7 @@ class Walk {
     return ends_.count(edge) > 0 || (!is_tensor(edge) && sequence_of(edge) >= oldest_);
   }
 
-  void visit(Node* node, const std::vector<Sum>& sums) {
+  void visit(Node* node, Sums& sums) {
     if (!is_usable(node)) call(helpers.check, reinterpret_cast<PyObject*>(node));  // raises
     const Py_ssize_t count = PyTuple_GET_SIZE(node->edges);
     Object needs = owned(PyTuple_New(count));
@@ -152,14 +158,14 @@ class Walk {
   }
 
   // What the public backward returns: a gradient, or a tuple or a list of them.
-  static Object gradients(Node* node, const std::vector<Sum>& sums, PyObject* needs) {
+  static Object gradients(Node* node, Sums& sums, PyObject* needs) {
     constexpr Py_ssize_t most = 24;
     const auto* op = reinterpret_cast<Op*>(node->op);
     const bool several = !is_none(node->outputs);
     const bool ours = !several && PyObject_TypeCheck(node->op, op_base) && !is_none(op->backward) && PyTuple_CheckExact(node->saved) &&
                       PyTuple_GET_SIZE(node->saved) + 2 <= most && (node->options == Py_None || PyDict_CheckExact(node->options));
-    Object grad = several ? owned(PyList_New(0)) : sums[0].complete();
-    for (size_t i = 0; several && i < sums.size(); ++i)
+    const Object grad = several ? owned(PyList_New(0)) : sums.first.complete();
+    for (size_t i = 0; several && i <= sums.others.size(); ++i)
       if (PyList_Append(grad, sums[i].complete().object()) < 0) throw PythonError();
     if (!ours) return call(helpers.gradients, reinterpret_cast<PyObject*>(node), grad.get(), needs);
     const Object saved = shared(node->saved);
@@ -198,7 +204,7 @@ class Walk {
   bool to_leaves_, retains_;
   long long oldest_;
   std::unordered_map<PyObject*, Sum> ends_;  // the targets, or the leaves that gradients have arrived at
-  std::unordered_map<Node*, std::vector<Sum>> pending_;
+  std::unordered_map<Node*, Sums> pending_;
   std::vector<Object> held_;
   std::vector<Waiting> queue_;  // a heap: the last recorded comes first
 };

@@ -80,24 +80,23 @@ def _widened(grad: ExTensor, cast: Callable[[ExTensor, Any], ExTensor] = ExTenso
 class Sum:
     """The gradients that have arrived at an edge: a leaf, a node or one of its outputs."""
 
-    __slots__ = ("edge", "grad", "half")
-
-    def __init__(self, edge: Any) -> None:
-        self.edge = edge
-        self.grad: ExTensor | None = None
-        self.half: Any = None  # the dtype of what was added, while the sum is kept in float32
+    edge: Any = None
+    grad: Any = None
+    half: Any = None  # the dtype of what was added, while the sum is kept in float32
 
 
 class Walk:
     """One backward pass. A subclass may watch it, as the ``walk`` of its thread: see :mod:`.anomaly` and :mod:`.source`."""
 
     def __init__(self, targets: Sequence[Any] | None, retain_graph: bool, create_graph: bool) -> None:
-        self.pending: dict[Node, list[Sum]] = {}  # what has arrived at each output of a node
+        self.pending: dict[
+            Node, Any
+        ] = {}  # what has arrived at a node: a sum; several outputs: a list of them
         self.queue: list[tuple[int, Node]] = []
         self.to_leaves = targets is None
-        self.ends: dict[int, Sum] = {
-            id(target): Sum(target) for target in targets or ()
-        }  # targets, or leaves
+        self.ends = {
+            id(target): Sum() for target in targets or ()
+        }  # the targets, or the leaves that are reached
         # Nothing recorded before the first target can lead to one.
         self.oldest = min((getattr(t, "sequence", -1) for t in targets or ()), default=-1)
         self.retain = retain_graph
@@ -110,27 +109,28 @@ class Walk:
             if not isinstance(edge, ExTensor):
                 total = self._waiting(edge)
             elif self.to_leaves:
-                total = self.ends[id(edge)] = Sum(edge)
+                total = self.ends[id(edge)] = Sum()
             if total is None:
                 return
+            total.edge = edge
         if total.grad is None:
             total.grad = grad
-            return
-        if grad.dtype in HALF:
+        elif grad.dtype in HALF:
             total.half = grad.dtype
-        total.grad = self.plus(_widened(total.grad, self.cast), _widened(grad, self.cast))
+            total.grad = self.plus(_widened(total.grad, self.cast), self.cast(grad, float32))
+        else:
+            total.grad = self.plus(total.grad, grad)
 
     def _waiting(self, edge: Any) -> Sum | None:
         """The sum of an output, whose node is visited after all that used it; None if that leads to no target."""
-        node, index = (edge.node, edge.index) if type(edge) is Branch else (edge, 0)
-        if node not in self.pending:
+        node = edge.node if type(edge) is Branch else edge
+        found = self.pending.get(node)
+        if found is None:
             if node.sequence < self.oldest:
                 return None
-            self.pending[node] = [Sum(None) for _ in node.outputs or (node,)]
+            found = self.pending[node] = Sum() if node.outputs is None else [Sum() for _ in node.outputs]
             heappush(self.queue, (-node.sequence, node))
-        total = self.pending[node][index]
-        total.edge = edge
-        return total
+        return found if node is edge else found[edge.index]
 
     def plus(self, a: ExTensor, b: ExTensor) -> ExTensor:
         """The sum of two gradients."""
@@ -138,30 +138,31 @@ class Walk:
 
     def complete(self, total: Sum) -> Any:
         """A sum that is complete, in the dtype of what was added; None if nothing was."""
-        return total.grad if total.half is None else self.cast(total.grad, total.half)  # type: ignore[arg-type]
+        return total.grad if total.half is None else self.cast(total.grad, total.half)
 
     def run(self) -> None:
         while self.queue:
             node = heappop(self.queue)[1]
-            totals = self.pending.pop(node)
-            grads = [self.complete(total) for total in totals]
+            found, several = self.pending.pop(node), node.outputs is not None
             if retained and self.to_leaves:
-                for total, grad in zip(totals, grads):
+                for total in found if several else [found]:
                     for waiting in waiting_at(total.edge):
-                        _accumulate(waiting, grad)
+                        _accumulate(waiting, self.complete(total))
             check_usable(node)
-            edges = tuple(e if self._leads_somewhere(e) else None for e in node.edges)
+            edges = node.edges
+            if not self.to_leaves:
+                edges = tuple([e if self._leads_somewhere(e) else None for e in edges])
             needs = None if None not in edges else tuple(e is not None for e in edges)
             if needs is None or True in needs:
-                grad = grads[0] if node.outputs is None else _with_zeros(grads, node)
+                grad = _with_zeros(map(self.complete, found), node) if several else self.complete(found)
                 self._hand_on(node, edges, self.gradients(node, grad, needs))
             if not self.retain:
                 node.saved = None
 
     def _leads_somewhere(self, edge: Any) -> bool:
-        if edge is None or self.to_leaves:
-            return edge is not None
-        return id(edge) in self.ends or (not isinstance(edge, ExTensor) and edge.sequence >= self.oldest)
+        return (
+            id(edge) in self.ends or getattr(edge, "sequence", -2) >= self.oldest
+        )  # leaves and None have none
 
     def gradients(self, node: Node, grad: Any, needs: tuple[bool, ...] | None) -> Sequence[Any]:
         """What the node's public backward returns, one gradient per edge."""
