@@ -59,7 +59,8 @@ void keep(HeldPlan made, const Key& key) {
 
 // Op.call, which runs the body.
 PyObject* call_in_python(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-  return PyObject_Vectorcall(owned(PyObject_GetAttr(self, name_call)).object(), args, nargsf, kwnames);
+  const Ref<> method = maybe(PyObject_GetAttr(self, name_call));
+  return method == nullptr ? nullptr : PyObject_Vectorcall(method, args, nargsf, kwnames);
 }
 
 // Numbers that are handed on unread are found again by their identity: fresh objects, unlike any constant of the body.

@@ -124,7 +124,7 @@ class Walk:
     def _waiting(self, edge: Any) -> Sum | None:
         """The sum of an output, whose node is visited after all that used it; None if that leads to no target."""
         node = edge.node if type(edge) is Branch else edge
-        found = self.pending.get(node)
+        found: Any = self.pending.get(node)
         if found is None:
             if node.sequence < self.oldest:
                 return None

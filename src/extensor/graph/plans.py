@@ -54,16 +54,18 @@ class _NotRepeatable(Exception):
 
 
 class _Plan:
-    """A plan in the making."""
+    """A plan in the making: the numbers of its values, and its steps."""
 
     def __init__(self, leaves: tuple[Any, ...]) -> None:
         self.leaves = leaves
         self.constants: list[Any] = []
         self.steps: list[tuple[Any, ...]] = []
         self.count = len(leaves)  # of leaves and results
-        self.places: dict[int, int] = {}
         self.used: set[int] = set()
+        self.own: dict[int, int] = {}  # the leaves themselves
+        self.places: dict[int, int] = {}  # what kernels get of them, and what they return
         for i, leaf in enumerate(leaves):
+            self.own.setdefault(id(leaf), i)
             self.places.setdefault(id(leaf._data if isinstance(leaf, ExTensor) else leaf), i)
 
     def constant(self, value: Any) -> int:
@@ -81,6 +83,21 @@ class _Plan:
         if type(value) is list or (type(value) is tuple and not is_static(value)):
             return self.add_step(type(value).__name__, None, None, value, 1, None)
         return self.constant(value)
+
+    def outside(self, value: Any, may_share: bool = False) -> int:
+        """The number of a value as the caller sees it: a leaf itself, a constant, or a tensor of what a step returned.
+
+        Another tensor of an input's array has lost its history; only a recorded result ``may_share`` it.
+        """
+        found = self.own.get(id(value))
+        if found is not None:
+            return found
+        if not isinstance(value, ExTensor):
+            return self.constant(value)
+        found = self.places.get(id(value._data))
+        if found is None or (found < len(self.leaves) and not may_share):
+            raise _NotRepeatable
+        return found
 
     def add_step(self, kind: str, native: Any, reference: Any, given: Any, count: int, known: Any) -> int:
         """Another step; returns the number of its first result."""
@@ -116,9 +133,14 @@ def make_plan(leaves: tuple[Any, ...], calls: list[Any], output: Any) -> tuple[A
     try:
         for call in calls:
             plan.add_call(*call)
-        container, parts = _returned(output)
-        results = tuple([_result_of(plan, part) for part in parts])
-        record = _record_of(plan, output) if container is None else None
+        container, record = None, None
+        if isinstance(output, ExTensor):
+            results: tuple[int, ...] = (plan.outside(output, may_share=output._node is not None),)
+            record = _record_of(plan, output)
+        elif isinstance(output, (tuple, list)) and not any(getattr(part, "_node", None) for part in output):
+            container, results = type(output), tuple(map(plan.outside, output))
+        else:
+            return None  # the recorded results of several are made in Python
         _check_uses(plan, results if record is None else results + record[0])
     except _NotRepeatable:
         return None
@@ -157,62 +179,25 @@ def is_static(value: Any) -> bool:
     return isinstance(value, (np.dtype, type))
 
 
-def _returned(output: Any) -> tuple[Any, Any]:
-    if isinstance(output, ExTensor):
-        return None, [output]
-    if not isinstance(output, (tuple, list)) or any(getattr(p, "_node", None) is not None for p in output):
-        raise _NotRepeatable  # the recorded results of several are made in Python
-    return type(output), output
-
-
-def _result_of(plan: _Plan, part: Any) -> int:
-    if not isinstance(part, ExTensor):
-        return plan.constant(part)
-    for i, leaf in enumerate(plan.leaves):
-        if leaf is part:
-            return i
-    place = plan.places.get(id(part._data))
-    if place is None or (place < len(plan.leaves) and part._node is None):
-        raise _NotRepeatable  # an array of its own making, or another tensor of an input's array
-    return place
-
-
 def _record_of(plan: _Plan, output: ExTensor) -> tuple[Any, ...] | None:
     node = output._node
-    if node is None or any(leaf is output for leaf in plan.leaves):
+    if node is None or id(output) in plan.own:
         return None
     tensors = [leaf for leaf in plan.leaves if isinstance(leaf, ExTensor)]
-    if len({id(t._data) for t in tensors}) != len(tensors) or not is_static(
-        tuple((node.options or {}).values())
-    ):
+    if len({id(t._data) for t in tensors}) != len(tensors):
         raise _NotRepeatable  # several tensors of one array: whose history it is, the array does not tell
-    saved = tuple([_saved_at(plan, value) for value in node.saved])
-    edges = tuple([-1 if edge is None else _edge_at(plan, edge) for edge in node.edges])
-    return saved, edges, node.options, node.shape, node.casts
+    if node.options and not is_static(tuple(node.options.values())):
+        raise _NotRepeatable
+    edges = tuple([-1 if edge is None else _edge_at(tensors, plan, edge) for edge in node.edges])
+    return tuple(map(plan.outside, node.saved)), edges, node.options, node.shape, node.casts
 
 
-def _saved_at(plan: _Plan, value: Any) -> int:
-    for i, leaf in enumerate(plan.leaves):
-        if leaf is value:
-            return i
-    if not isinstance(value, ExTensor):
-        return plan.constant(value)
-    place = plan.places.get(id(value._data), -1)
-    if place < len(plan.leaves):
-        raise _NotRepeatable  # no result, kept without its history
-    return place
-
-
-def _edge_at(plan: _Plan, edge: Any) -> int:
+def _edge_at(tensors: list[ExTensor], plan: _Plan, edge: Any) -> int:
     """The leaf that an edge comes from. Several tensors may have one node: which one it was, the node does not tell."""
-    found = [
-        i
-        for i, leaf in enumerate(plan.leaves)
-        if isinstance(leaf, ExTensor) and (leaf is edge or leaf._node is edge)
-    ]
+    found = [leaf for leaf in tensors if leaf is edge or leaf._node is edge]
     if len(found) != 1:
         raise _NotRepeatable
-    return found[0]
+    return plan.own[id(found[0])]
 
 
 register(make_plan=make_plan)
