@@ -8,56 +8,39 @@
 namespace extensor::EXTENSOR_ISA {
 namespace {
 
-// Positions and weights of all taps of a point side by side, which every channel reads: outside it is the first pixel, by 0.
-// Where that is no number the product is none either, so points with a tap outside are marked and done once more.
-template <class T>
-struct Plan {
-  Workspace<int64_t> positions;
-  Workspace<T> weights;
-  Workspace<bool> partial;
-
-  explicit Plan(const Samples& s, const T* given) : positions(size(s)), weights(size(s)), partial(s.batch * s.points) {
-    const int64_t all = s.batch * s.points;
-    parallel_for(all, double(s.taps), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        bool is_partial = false;
-        for (int64_t k = 0; k < s.taps; ++k) {
-          const int64_t position = s.positions[k * all + i];
-          is_partial |= position < 0;
-          positions.data()[i * s.taps + k] = position < 0 ? 0 : position;
-          weights.data()[i * s.taps + k] = position < 0 ? T(0) : given[k * all + i];
-        }
-        partial.data()[i] = is_partial;
-      }
-    });
-  }
-  static int64_t size(const Samples& s) { return s.batch * s.points * s.taps; }
-};
-
-// `count` channels of one image, whose pixels and points lie behind each other.
+// `count` channels of one image, whose pixels and points lie behind each other. Outside is the first pixel, by 0. Where that is no
+// number the product is none either: true if there are points with a tap outside, which are done once more.
 template <int taps, int count, class T>
-EXTENSOR_INLINE void sample_channels(const Samples& s, const int64_t* positions, const T* weights, const T* pixels, T* y) {
+EXTENSOR_INLINE bool sample_channels(const Samples& s, const int64_t* positions, const T* weights, const T* pixels, T* y) {
+  const int64_t all = s.batch * s.points;
+  bool partial = false;
   for (int64_t i = 0; i < s.points; ++i) {
-    const int64_t* at = positions + i * taps;
-    const T* by = weights + i * taps;
     T sums[count];
-    for (int c = 0; c < count; ++c) sums[c] = pixels[c * s.pixels + at[0]] * by[0];
-    for (int k = 1; k < taps; ++k)
-      for (int c = 0; c < count; ++c) sums[c] = sums[c] + pixels[c * s.pixels + at[k]] * by[k];
+    for (int k = 0; k < taps; ++k) {
+      const int64_t position = positions[k * all + i];
+      const bool outside = position < 0;
+      const T* at = pixels + (outside ? 0 : position);
+      const T weight = outside ? T(0) : weights[k * all + i];
+      for (int c = 0; c < count; ++c) sums[c] = k == 0 ? at[c * s.pixels] * weight : sums[c] + at[c * s.pixels] * weight;
+      partial |= outside;
+    }
     for (int c = 0; c < count; ++c) y[c * s.points + i] = sums[c];
   }
+  return partial;
 }
 
-// The points of one channel that have a tap outside, from the positions as they are given.
-template <class T>
-void sample_partial(const Samples& s, int64_t first, const bool* partial, const T* weights, const T* pixels, T* y) {
+// The points of one channel that have a tap outside.
+template <int taps, class T>
+void sample_partial(const Samples& s, const int64_t* positions, const T* weights, const T* pixels, T* y) {
   const int64_t all = s.batch * s.points;
   for (int64_t i = 0; i < s.points; ++i) {
-    if (!partial[i]) continue;
+    int64_t signs = 0;
+    for (int k = 0; k < taps; ++k) signs |= positions[k * all + i];
+    if (signs >= 0) continue;
     T sum = T(0);
-    for (int64_t k = 0; k < s.taps; ++k) {
-      const int64_t at = k * all + first + i;
-      const T part = s.positions[at] < 0 ? T(0) : pixels[s.positions[at]] * weights[at];
+    for (int k = 0; k < taps; ++k) {
+      const int64_t position = positions[k * all + i];
+      const T part = position < 0 ? T(0) : pixels[position] * weights[k * all + i];
       sum = k == 0 ? part : sum + part;
     }
     y[i] = sum;
@@ -67,21 +50,20 @@ void sample_partial(const Samples& s, int64_t first, const bool* partial, const 
 template <int taps, class T>
 void sample_taps(const Samples& s, const T* image, const T* weights, T* y) {
   constexpr int together = 4;
-  Plan<T> plan(s, weights);
   const int64_t blocks = (s.channels + together - 1) / together;
   parallel_for(s.batch * blocks, together * sample_ns(s), [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
-      const int64_t n = task / blocks, channel = task % blocks * together, first = n * s.points;
-      const int64_t* positions = plan.positions.data() + first * taps;
-      const T* by = plan.weights.data() + first * taps;
+      const int64_t n = task / blocks, channel = task % blocks * together;
+      const int64_t* positions = s.positions + n * s.points;
+      const T* by = weights + n * s.points;
       const T* pixels = image + (n * s.channels + channel) * s.pixels;
       T* to = y + (n * s.channels + channel) * s.points;
       const int64_t count = s.channels - channel < together ? s.channels - channel : together;
-      if (count == together) sample_channels<taps, together>(s, positions, by, pixels, to);
+      bool partial = false;
+      if (count == together) partial = sample_channels<taps, together>(s, positions, by, pixels, to);
       else
-        for (int64_t c = 0; c < count; ++c) sample_channels<taps, 1>(s, positions, by, pixels + c * s.pixels, to + c * s.points);
-      for (int64_t c = 0; c < count; ++c)
-        sample_partial(s, first, plan.partial.data() + first, weights, pixels + c * s.pixels, to + c * s.points);
+        for (int64_t c = 0; c < count; ++c) partial = sample_channels<taps, 1>(s, positions, by, pixels + c * s.pixels, to + c * s.points);
+      for (int64_t c = 0; partial && c < count; ++c) sample_partial<taps>(s, positions, by, pixels + c * s.pixels, to + c * s.points);
     }
   });
 }
