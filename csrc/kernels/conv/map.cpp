@@ -170,7 +170,7 @@ void convolve(const ConvMap<T>& m) {
   constexpr int lanes = Vec<T>::lanes;
   const int64_t k = m.inputs * m.rows.taps * m.columns.taps;
   const int64_t source_plane = m.rows.source * m.columns.source, out_plane = m.out_height * m.out_width;
-  if (m.images * m.groups * m.outputs == 0) return;
+  if (m.images * m.groups * m.outputs == 0 || m.rows.count * m.columns.count == 0) return;
   if (is_depthwise(m)) return convolve_depthwise(m);
   const SeenSteps<T> seen_steps(m);
   // The folded way adds up in another order than the others, so wide vectors decide; between those two, the registers.

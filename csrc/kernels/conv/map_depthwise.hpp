@@ -108,7 +108,8 @@ void convolve_depthwise(const ConvMap<T>& m) {
   const int64_t taps = m.rows.taps * m.columns.taps, margin = shift_span(m.rows);
   const int64_t first_row = least_shift(m.rows), first_column = least_shift(m.columns);
   const int64_t before = max_of(0, -first_column), skipped = max_of(0, first_column), copied = max_of(0, width - skipped);
-  const int64_t pitch = max_of(whole_vectors<T>(columns) + shift_span(m.columns), before + whole_vectors<T>(copied));
+  const int64_t seen = whole_vectors<T>(columns) + shift_span(m.columns);
+  const int64_t pitch = max_of(lanes, max_of(seen, before + whole_vectors<T>(copied)));
   const int64_t fitting = max_of(depthwise_rows, most_bytes / int64_t(sizeof(T)) / pitch - margin);
   const int64_t blocks = ceil_div(m.rows.count, fitting), block_rows = ceil_div(m.rows.count, blocks);
   const int64_t window_rows = block_rows + margin;
