@@ -21,6 +21,7 @@ def installed_files() -> list[Path]:
     return files + ([Path(native.origin)] if native and native.origin else [])
 
 
+@pytest.mark.plain_build
 def test_size() -> None:
     assert sum(path.stat().st_size for path in set(installed_files())) < 16e6
 
