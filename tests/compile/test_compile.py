@@ -107,6 +107,56 @@ def test_an_argument_that_an_op_handed_through_at_first() -> None:
     assert len(compiled.programs) == 1
 
 
+@et.differentiable
+def higher(x: et.ExTensor, y: et.ExTensor) -> et.ExTensor:
+    """x or y itself, whichever has the larger first element."""
+    return x if x.numpy()[0] > y.numpy()[0] else y
+
+
+def higher_backward(grad: et.ExTensor, x: et.ExTensor, y: et.ExTensor) -> tuple[et.ExTensor, et.ExTensor]:
+    zero = et.zeros_like(grad)
+    return et.where(x[:1] > y[:1], grad, zero), et.where(x[:1] > y[:1], zero, grad)
+
+
+def test_one_of_two_that_an_op_handed_through() -> None:
+    w, constant = nn.Parameter([1.0, 2.0]), et.tensor([0.5, 0.2])
+
+    def step(x: et.ExTensor) -> tuple[et.ExTensor, ...]:
+        w.grad = None
+        out = higher(w * x, w * 0.3)
+        (out * out).sum().backward()
+        w.grad = tamed(w.grad)
+        return out.detach(), higher(x, constant), tamed(tamed(x))
+
+    compiled = et.compile(step)
+    for size in (0.1, 0.1, 10.0, 0.4, 3.0):
+        x = et.full((2,), size)
+        expected, grad = [t.tolist() for t in step(x)], w.grad.tolist()
+        assert [t.tolist() for t in compiled(x)] == expected
+        assert w.grad.tolist() == grad
+    assert len(compiled.programs) == 1
+
+
+def test_a_buffer_that_an_op_handed_through() -> None:
+    class Grows(nn.Module):
+        def __init__(self) -> None:
+            self.size = et.tensor([0.5, 0.25])
+
+        def forward(self, x: et.ExTensor) -> et.ExTensor:
+            size = tamed(self.size)
+            self.size = size * 1.5
+            return x * size
+
+    eager, other = Grows(), Grows()
+    compiled = et.compile(other)
+    with et.no_grad():
+        for value in (1.0, 2.0, 3.0, 4.0, 5.0):
+            x = et.full((2,), value)
+            assert compiled(x).tolist() == eager(x).tolist()
+            assert other.size.tolist() == eager.size.tolist()
+    assert len(compiled.programs) == 1
+
+
 def test_a_parameter_that_an_op_handed_through_is_not_compiled() -> None:
     w = nn.Parameter([0.5, 0.25])
 
