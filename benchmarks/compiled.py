@@ -3,6 +3,8 @@
     python benchmarks/compiled.py --threads 1
     python benchmarks/compiled.py --only mlp --rounds 200
     python benchmarks/compiled.py --old OTHER_PYTHON        beside the eager steps of another installed version
+    python benchmarks/compiled.py --shares                  what the time of a compiled step goes to
+    python benchmarks/compiled.py --beside                  steps beside a thread that computes in Python
 
 All contestants of a row take turns (another version in a process of its own); printed are minima. Networks of random labels
 learn them by heart after a while, so each round starts from fresh weights. More tables show what the first call of a compiled
@@ -17,6 +19,7 @@ import ctypes
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -237,6 +240,63 @@ def measure(name: str, hand: ctypes.CDLL | None, rounds: int, other: Other | Non
     return best
 
 
+PRODUCTS = ("linear", "conv2d", "self_attention", "lstm_sequence")
+
+
+def shares(name: str) -> list[str]:
+    """Parts of a compiled step's time, in percent: products and what is computed with them; norms, activations and sums; the optimiser."""
+    _, make, data, optimizer, _ = ROWS[name]
+    x, y = map(et.tensor, data)
+    model = make()
+    step = et.compile(step_of(model, optimizer(model.parameters())))
+    for _ in range(3 * 64 + 3):  # one run in 64 is timed
+        step(x, y)
+    program = step.programs[0]
+    found = {"products": 0.0, "passes": 0.0, "optimiser": 0.0, "rest": 0.0}
+    for part, seconds in zip(program.recording.steps, program.times()[0]):
+        first = part.name.split(" + ")[-1].removesuffix("_backward")
+        if first in PRODUCTS:
+            kind = "products"
+        elif part.moves is not None:
+            kind = "optimiser"
+        else:
+            kind = "passes" if first in ("relu", "gelu", "add", "batch_norm", "layer_norm") else "rest"
+        found[kind] += seconds
+    return [f"{100 * seconds / sum(found.values()):.0f}" for seconds in found.values()]
+
+
+def beside(name: str) -> list[str]:
+    """Median milliseconds of an eager and of a compiled step, each alone and beside a thread that computes in Python."""
+    _, make, data, optimizer, _ = ROWS[name]
+    x, y = map(et.tensor, data)
+    found = []
+    for compiles in (False, True):
+        model = make()
+        step = step_of(model, optimizer(model.parameters()))
+        run = et.compile(step) if compiles else step
+        run(x, y), run(x, y)
+        for busy in (False, True):
+            stop = threading.Event()
+            thread = threading.Thread(target=compute_until, args=(stop,))
+            if busy:
+                thread.start()
+            times = []
+            for _ in range(15):
+                began = time.perf_counter()
+                run(x, y)
+                times.append(time.perf_counter() - began)
+            stop.set()
+            if busy:
+                thread.join()
+            found.append(f"{1e3 * sorted(times)[len(times) // 2]:.1f}")
+    return found
+
+
+def compute_until(stop: threading.Event) -> None:
+    while not stop.is_set():
+        sum(range(1000))
+
+
 def first_calls(name: str) -> tuple[float, float]:
     """Seconds of the first eager step, and of the first call of a compiled one, on fresh networks."""
     _, make, data, optimizer, _ = {**ROWS, **DEEP}[name]
@@ -311,6 +371,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--old", metavar="PYTHON", help="of another installed version, for its eager steps")
+    parser.add_argument(
+        "--shares", action="store_true", help="only show what the time of a compiled step goes to"
+    )
+    parser.add_argument(
+        "--beside", action="store_true", help="only show steps beside a thread that computes in Python"
+    )
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     parser.add_argument("--peak", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -319,8 +385,20 @@ def main() -> None:
         serve(options.serve)
     elif options.peak:
         peak(*options.peak)
+    elif options.shares:
+        titles = ("percent of a step", "products", "norms, activations, sums", "optimiser", "rest")
+        show(titles, shares, options.only)
+    elif options.beside:
+        titles = ("median ms", "eager alone", "beside a thread", "compiled alone", "beside a thread")
+        show(titles, beside, options.only)
     else:
         compare(options)
+
+
+def show(titles: tuple[str, ...], row_of: Callable[[str], list[str]], names: list[str]) -> None:
+    from extensor.bench import table  # which another version may not have
+
+    print(table([titles, *((ROWS[name][0], *row_of(name)) for name in names)]))
 
 
 def compare(options: argparse.Namespace) -> None:
