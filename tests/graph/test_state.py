@@ -139,8 +139,8 @@ def test_blocks_of_something_else() -> None:
     assert this_thread.mode == 0
 
 
-def test_interrupts_at_any_moment_leave_recording_on() -> None:
-    """Signals while blocks are entered and left; each is handled where Python looks for it."""
+def test_interrupts_at_any_moment_leave_the_state_as_it_was() -> None:
+    """Signals while blocks are entered and left, in bodies and in walks; each is handled where Python looks for it."""
     signal = pytest.importorskip("signal")
     native = pytest.importorskip("extensor._native", reason="only the native blocks are safe at every moment")
     assert isinstance(set_recording(True), native.StateBlock)
@@ -152,11 +152,12 @@ def test_interrupts_at_any_moment_leave_recording_on() -> None:
             try:
                 signal.setitimer(signal.ITIMER_REAL, 0.002)
                 while True:
-                    with et.no_grad():
+                    with et.no_grad(), observe(None):
                         et.exp(x)
+                    et.exp.call(x).sum().backward()  # type: ignore[attr-defined]
             except KeyboardInterrupt:
                 found += 1
-            assert this_thread.recording
+            assert (this_thread.recording, this_thread.observer, this_thread.mode) == (True, None, 0)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from inspect import unwrap
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -148,10 +149,16 @@ def formula(reference: Callable[..., Any] | None = None, *, exact: bool = False)
 
 
 def _register(made: Kernel) -> Kernel:
-    if made.name in KERNELS:
+    before = KERNELS.get(made.name)
+    if before is not None and _source(before) != _source(made):  # an import that was interrupted comes again
         raise ValueError(f"[kernel] {made.name} is defined twice")
     KERNELS[made.name] = made
     return made
+
+
+def _source(made: Kernel) -> tuple[str, int]:
+    code = unwrap(made.reference).__code__
+    return code.co_filename, code.co_firstlineno
 
 
 def _unwrap(value: Any) -> Any:
