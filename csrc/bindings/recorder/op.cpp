@@ -157,7 +157,7 @@ PyObject* op_new(PyTypeObject* type, PyObject*, PyObject*) {
   auto* self = reinterpret_cast<Op*>(type->tp_alloc(type, 0));
   if (self == nullptr) return nullptr;
   static unsigned long long last_id = 0;
-  if (type->tp_vectorcall_offset == 0 || !(type->tp_flags & Py_TPFLAGS_HAVE_VECTORCALL)) {  // before Python 3.12 no class inherits it
+  if (type->tp_call == PyVectorcall_Call && !(type->tp_flags & Py_TPFLAGS_HAVE_VECTORCALL)) {  // before Python 3.12 no class inherits it
     type->tp_vectorcall_offset = offsetof(Op, vectorcall);
     type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
     PyType_Modified(type);

@@ -118,7 +118,7 @@ class Walk {
     if (at == pending_.end()) {
       if (node->sequence < oldest_) return;
       at = pending_.try_emplace(node).first;
-      if (!is_none(node->outputs)) at->second.others = std::vector<Sum>(size_t(PyList_GET_SIZE(node->outputs)) - 1);
+      if (!is_none(node->outputs)) at->second.others = std::vector<Sum>(size_t(std::max<Py_ssize_t>(PyList_GET_SIZE(node->outputs) - 1, 0)));
       queue_.push_back({node->sequence, shared(node)});
       std::push_heap(queue_.begin(), queue_.end());
     }
