@@ -72,10 +72,31 @@ template <int index, class T, bool is_mask> struct Same {
   alignas(vector_bytes) std::conditional_t<is_mask, uint8_t, T> same[Vec<T>::lanes];
 };
 
-// The first `count` elements, and copies of the first of them up to a vector. A function of its own: there are hundreds of formulas.
+// Elements of one or two bytes that do not fill a vector: `count` of them, and copies of the first up to a vector; or `count` alone.
+// Functions of their own where there are no instructions for it: there are hundreds of formulas.
+#if defined(__AVX512BW__)
+template <int lanes, class Element> EXTENSOR_INLINE void copy_padded(const Element* from, int64_t count, Element* to) {
+  const __mmask16 there = __mmask16((1u << count) - 1);
+  if constexpr (sizeof(Element) == 2) {
+    int16_t first;
+    std::memcpy(&first, from, sizeof first);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_mask_loadu_epi16(_mm256_set1_epi16(first), there, from));
+  } else {
+    const __m128i all = _mm_mask_loadu_epi8(_mm_set1_epi8(char(*from)), there, from);
+    std::memcpy(to, &all, lanes);
+  }
+}
+template <int size> EXTENSOR_INLINE void copy_some(const char* from, int64_t count, char* to) {
+  const __mmask16 there = __mmask16((1u << count) - 1);
+  if constexpr (size == 2) _mm256_mask_storeu_epi16(to, there, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  else _mm_mask_storeu_epi8(to, there, _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+}
+#else
 template <int lanes, class Element> __attribute__((noinline)) void copy_padded(const Element* from, int64_t count, Element* to) {
   for (int lane = 0; lane < lanes; ++lane) to[lane] = from[lane < count ? lane : 0];
 }
+template <int size> EXTENSOR_INLINE void copy_some(const char* from, int64_t count, char* to) { std::memcpy(to, from, size_t(size * count)); }
+#endif
 
 // Input number `index` of a block: a vector of elements at a time, or the same vector again and again. Its elements are
 // of type S, or bytes for a mask; one that stands for all is given in T.
@@ -108,7 +129,7 @@ template <int index, class T, class S, bool is_mask> struct Input {
   EXTENSOR_INLINE auto get(int vector) const { return read(at + vector * step); }
   // The same where elements are narrow, and one that stands for all is not: `all` is that one.
   EXTENSOR_INLINE auto get(int vector, Vec<T> all) const {
-    if constexpr (is_narrow) return select(lanes_below<T>(step == 0 ? lanes : 0), all, get(vector));
+    if constexpr (is_narrow) return step == 0 ? all : get(vector);
     else return get(vector);
   }
   EXTENSOR_INLINE bool is_single() const { return is_narrow && step == 0; }
@@ -154,7 +175,7 @@ struct Block<T, S, formula, masks, unroll, std::integer_sequence<int, input...>,
       alignas(vector_bytes) char padded[max_elementwise_outputs][vector_bytes];
       put<S>(Targets{{padded[0], padded[1], padded[2]}}, 0, result);
       for (int i = 0; i < Outputs<Result>::count; ++i) {
-        std::memcpy(to.out[i] + item * at, padded[i], static_cast<size_t>(item * count));
+        copy_some<item>(padded[i], count, to.out[i] + item * at);
       }
     }
   }
@@ -203,7 +224,7 @@ struct Block<T, S, formula, masks, unroll, std::integer_sequence<int, input...>,
       (block.At<input>::skip(lead), ...);
       i = lead;
     }
-    if ((block.At<input>::is_single() || ...)) i = run_vectors<unroll, true>(i, n, block, constants, to);
+    if ((block.At<input>::is_single() || ...)) i = run_vectors<2, true>(i, n, block, constants, to);
     else i = run_vectors<unroll>(i, n, block, constants, to);
     // Another copy of the formula for the vectors that are left pays if they may be several, and it is short.
     if constexpr (unroll > 2 || is_narrow) {
@@ -233,7 +254,7 @@ using BlockOf = Block<T, S, formula, masks, unroll, std::make_integer_sequence<i
 // Blocks of 16-bit elements, for formulas so short that to convert whole blocks before and after would cost more.
 template <class S, const auto& formula, int inputs, int scalars, unsigned masks, int unroll>
 constexpr BlockFunction half_block() {
-  if constexpr (converts_halves && unroll == 4 && scalars <= 2) return BlockOf<float, S, formula, inputs, scalars, masks, 2>::run;
+  if constexpr (converts_halves && unroll == 4 && scalars <= 2) return BlockOf<float, S, formula, inputs, scalars, masks, unroll>::run;
   else return nullptr;
 }
 
