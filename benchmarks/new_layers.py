@@ -41,45 +41,50 @@ def of(*shapes: tuple[int, ...]) -> Callable[[], Arrays]:
     return lambda: [normal(*shape, seed=i) for i, shape in enumerate(shapes)]
 
 
+def alike(function: str, *shapes: tuple[int, ...], note: str = "", **options: Any) -> Row:
+    """A function that both have under one name, called alike."""
+    ours, theirs = getattr(et, function), getattr(F, function)
+    size = "x".join(map(str, shapes[0]))
+    return (
+        f"{function}{note}", size, of(*shapes), lambda *t: ours(*t, **options), lambda *t: theirs(*t, **options),
+    )  # fmt: skip
+
+
+def to_size(function: str, shape: tuple[int, ...], size: int, note: str = "") -> Row:
+    """The same with a size or factor that each calls otherwise: by position."""
+    row = alike(function, shape, note=note)
+    ours, theirs = getattr(et, function), getattr(F, function)
+    return (*row[:3], lambda x: ours(x, size), lambda x: theirs(x, size))
+
+
 def windows() -> list[Row]:
     """Convolutions and poolings."""
     sequence, image, volume = (16, 16, 512), (16, 16, 32, 32), (4, 8, 16, 16, 16)
-    rows: list[Row] = [
-        ("conv1d", "16x16x512", of(sequence, (16, 16, 5), (16,)), lambda x, w, b: et.conv1d(x, w, b, padding=2),
-         lambda x, w, b: F.conv1d(x, w, b, padding=2)),
-        ("conv1d, stride 2", "16x16x512", of(sequence, (32, 16, 3), (32,)), lambda x, w, b: et.conv1d(x, w, b, stride=2, padding=1),
-         lambda x, w, b: F.conv1d(x, w, b, stride=2, padding=1)),
-        ("conv1d depthwise", "16x16x512", of(sequence, (16, 1, 5)), lambda x, w: et.conv1d(x, w, padding=2, groups=16),
-         lambda x, w: F.conv1d(x, w, padding=2, groups=16)),
-        ("conv3d", "4x8x16x16x16", of(volume, (16, 8, 3, 3, 3), (16,)), lambda x, w, b: et.conv3d(x, w, b, padding=1),
-         lambda x, w, b: F.conv3d(x, w, b, padding=1)),
-        ("conv3d, stride 2", "4x8x16x16x16", of(volume, (16, 8, 3, 3, 3)), lambda x, w: et.conv3d(x, w, stride=2, padding=1),
-         lambda x, w: F.conv3d(x, w, stride=2, padding=1)),
-        ("conv3d 1x1x1", "4x8x16x16x16", of(volume, (16, 8, 1, 1, 1)), et.conv3d, F.conv3d),
-        ("conv_transpose1d", "16x16x256", of((16, 16, 256), (16, 8, 4), (8,)),
-         lambda x, w, b: et.conv_transpose1d(x, w, b, stride=2, padding=1), lambda x, w, b: F.conv_transpose1d(x, w, b, stride=2, padding=1)),
-        ("conv_transpose2d", "16x16x16x16", of((16, 16, 16, 16), (16, 8, 4, 4), (8,)),
-         lambda x, w, b: et.conv_transpose2d(x, w, b, stride=2, padding=1),
-         lambda x, w, b: F.conv_transpose2d(x, w, b, stride=2, padding=1)),
-        ("conv_transpose3d", "4x8x8x8x8", of((4, 8, 8, 8, 8), (8, 8, 2, 2, 2), (8,)),
-         lambda x, w, b: et.conv_transpose3d(x, w, b, stride=2), lambda x, w, b: F.conv_transpose3d(x, w, b, stride=2)),
-        ("max_pool1d", "16x16x512", of(sequence), lambda x: et.max_pool1d(x, 2), lambda x: F.max_pool1d(x, 2)),
-        ("max_pool1d 3, stride 2", "16x16x512", of(sequence), lambda x: et.max_pool1d(x, 3, 2, 1), lambda x: F.max_pool1d(x, 3, 2, 1)),
-        ("max_pool2d, dilation 2", "16x16x32x32", of(image), lambda x: et.max_pool2d(x, 2, dilation=2),
-         lambda x: F.max_pool2d(x, 2, dilation=2)),
-        ("max_pool3d", "4x8x16x16x16", of(volume), lambda x: et.max_pool3d(x, 2), lambda x: F.max_pool3d(x, 2)),
-        ("avg_pool1d", "16x16x512", of(sequence), lambda x: et.avg_pool1d(x, 2), lambda x: F.avg_pool1d(x, 2)),
-        ("avg_pool3d", "4x8x16x16x16", of(volume), lambda x: et.avg_pool3d(x, 2), lambda x: F.avg_pool3d(x, 2)),
-        ("adaptive_avg_pool1d", "16x16x512", of(sequence), lambda x: et.adaptive_avg_pool1d(x, 7), lambda x: F.adaptive_avg_pool1d(x, 7)),
-        ("adaptive_avg_pool2d", "16x16x32x32", of(image), lambda x: et.adaptive_avg_pool2d(x, 7), lambda x: F.adaptive_avg_pool2d(x, 7)),
-        ("adaptive_avg_pool3d", "4x8x16x16x16", of(volume), lambda x: et.adaptive_avg_pool3d(x, 5), lambda x: F.adaptive_avg_pool3d(x, 5)),
-        ("adaptive_max_pool1d", "16x16x512", of(sequence), lambda x: et.adaptive_max_pool1d(x, 7), lambda x: F.adaptive_max_pool1d(x, 7)),
-        ("adaptive_max_pool2d", "16x16x32x32", of(image), lambda x: et.adaptive_max_pool2d(x, 7), lambda x: F.adaptive_max_pool2d(x, 7)),
-        ("adaptive_max_pool2d, even", "16x16x32x32", of(image), lambda x: et.adaptive_max_pool2d(x, 8),
-         lambda x: F.adaptive_max_pool2d(x, 8)),
-        ("adaptive_max_pool3d", "4x8x16x16x16", of(volume), lambda x: et.adaptive_max_pool3d(x, 5), lambda x: F.adaptive_max_pool3d(x, 5)),
-    ]  # fmt: skip
-    return rows
+    twice: dict[str, Any] = {"stride": 2, "padding": 1}
+    return [
+        alike("conv1d", sequence, (16, 16, 5), (16,), padding=2),
+        alike("conv1d", sequence, (32, 16, 3), (32,), note=", stride 2", **twice),
+        alike("conv1d", sequence, (16, 1, 5), note=" depthwise", padding=2, groups=16),
+        alike("conv3d", volume, (16, 8, 3, 3, 3), (16,), padding=1),
+        alike("conv3d", volume, (16, 8, 3, 3, 3), note=", stride 2", **twice),
+        alike("conv3d", volume, (16, 8, 1, 1, 1), note=" 1x1x1"),
+        alike("conv_transpose1d", (16, 16, 256), (16, 8, 4), (8,), **twice),
+        alike("conv_transpose2d", (16, 16, 16, 16), (16, 8, 4, 4), (8,), **twice),
+        alike("conv_transpose3d", (4, 8, 8, 8, 8), (8, 8, 2, 2, 2), (8,), stride=2),
+        alike("max_pool1d", sequence, kernel_size=2),
+        alike("max_pool1d", sequence, note=" 3, stride 2", kernel_size=3, **twice),
+        alike("max_pool2d", image, note=", dilation 2", kernel_size=2, dilation=2),
+        alike("max_pool3d", volume, kernel_size=2),
+        alike("avg_pool1d", sequence, kernel_size=2),
+        alike("avg_pool3d", volume, kernel_size=2),
+        to_size("adaptive_avg_pool1d", sequence, 7),
+        to_size("adaptive_avg_pool2d", image, 7),
+        to_size("adaptive_avg_pool3d", volume, 5),
+        to_size("adaptive_max_pool1d", sequence, 7),
+        to_size("adaptive_max_pool2d", image, 7),
+        to_size("adaptive_max_pool2d", image, 8, ", even"),
+        to_size("adaptive_max_pool3d", volume, 5),
+    ]
 
 
 def pictures() -> list[Row]:
@@ -93,19 +98,21 @@ def pictures() -> list[Row]:
         ]
 
     rows: list[Row] = [
-        (f"interpolate {mode}", "16x16x32x32", of(image), lambda x, m=mode: et.interpolate(x, scale_factor=2, mode=m),
-         lambda x, m=mode: F.interpolate(x, scale_factor=2, mode=m))
-        for mode in ("nearest", "bilinear", "bicubic")
-    ]  # fmt: skip
+        alike("interpolate", shape, note=f" {mode}", scale_factor=2, mode=mode)
+        for mode, shape in (
+            ("nearest", image),
+            ("bilinear", image),
+            ("bicubic", image),
+            ("linear", (16, 16, 512)),
+        )
+    ]
     rows += [
-        ("interpolate linear", "16x16x512", of((16, 16, 512)), lambda x: et.interpolate(x, scale_factor=2, mode="linear"),
-         lambda x: F.interpolate(x, scale_factor=2, mode="linear")),
         ("grid_sample", "16x16x32x32", grid, et.grid_sample, lambda x, g: F.grid_sample(x, g, align_corners=False)),
         ("affine_grid", "16x32x32", of((16, 2, 3)), lambda t: et.affine_grid(t, (16, 3, 32, 32)),
          lambda t: F.affine_grid(t, (16, 3, 32, 32), align_corners=False)),
-        ("pixel_shuffle", "16x16x32x32", of(image), lambda x: et.pixel_shuffle(x, 2), lambda x: F.pixel_shuffle(x, 2)),
-        ("pixel_unshuffle", "16x16x32x32", of(image), lambda x: et.pixel_unshuffle(x, 2), lambda x: F.pixel_unshuffle(x, 2)),
-        ("local_response_norm", "16x16x32x32", of(image), lambda x: et.local_response_norm(x, 5), lambda x: F.local_response_norm(x, 5)),
+        to_size("pixel_shuffle", image, 2),
+        to_size("pixel_unshuffle", image, 2),
+        alike("local_response_norm", image, size=5),
     ]  # fmt: skip
     for mode in ("Reflection", "Replication", "Circular", "Zero"):
         ours, theirs = getattr(et.nn, f"{mode}Pad2d")(2), getattr(torch.nn, f"{mode}Pad2d")(2)
@@ -226,22 +233,20 @@ def main() -> None:
         if options.names and not any(part in name for part in options.names):
             continue
         line = [name, size]
-        if all(a.dtype != np.float32 for a in arrays()):
-            cases = list(
-                both("", name, (size, arrays, ours, lambda torch, *t, f=theirs: f(*t)), {"torch": torch})
-            )[:1]
-        else:
-            cases = list(
-                both("", name, (size, arrays, ours, lambda torch, *t, f=theirs: f(*t)), {"torch": torch})
-            )
-        for case in cases:
+        cases = list(
+            both("", name, (size, arrays, ours, lambda torch, *t, f=theirs: f(*t)), {"torch": torch})
+        )
+        for case in (
+            cases if any(a.dtype == np.float32 for a in arrays()) else cases[:1]
+        ):  # else without gradients
             times = best_times(case.make(), options.rounds)
             found[case.name] = times["extensor"] / times["torch"]
             line += [f"{times['extensor'] * 1e6:.0f}", f"{found[case.name]:.2f}"]
         lines.append((*line, *[""] * (6 - len(line))))
     print(table(lines))
-    for title, kept in (("alone", [n for n in found if not n.endswith(", gradients")]),
-                        ("with gradients", [n for n in found if n.endswith(", gradients")]), ("all", list(found))):  # fmt: skip
+    with_gradients = [n for n in found if n.endswith(", gradients")]
+    alone = [n for n in found if n not in with_gradients]
+    for title, kept in (("alone", alone), ("with gradients", with_gradients), ("all", list(found))):
         if kept:
             mean = math.exp(sum(math.log(found[n]) for n in kept) / len(kept))
             print(

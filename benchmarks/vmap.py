@@ -134,19 +134,16 @@ def main() -> None:
         os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     et.set_num_threads(options.threads)
     rng = np.random.default_rng(0)
+    ratios_of = (("called", "torch"), ("compiled", "torch"), ("compiled", "jax"))
+    titles = {"called": "called", "compiled": "compiled", "torch": "PyTorch", "jax": "jax.jit"}
     rows = [
         (
             "network",
-            "called [us]",
-            "compiled [us]",
-            "PyTorch [us]",
-            "jax.jit [us]",
-            "called / PyTorch",
-            "compiled / PyTorch",
-            "compiled / jax",
+            *(f"{t} [us]" for t in titles.values()),
+            *(f"{titles[a]} / {titles[b]}" for a, b in ratios_of),
         )
     ]
-    ratios: list[tuple[float, float, float]] = []
+    ratios: list[list[float]] = []
     for name, (make, shape) in NETWORKS.items():
         if options.networks and not any(part in name for part in options.networks):
             continue
@@ -167,7 +164,7 @@ def main() -> None:
                     value, found["torch"][key], rtol=1e-3, atol=1e-5, err_msg=f"{kind} {key}"
                 )
         t = best_times(runs, options.rounds)
-        ratios.append((t["called"] / t["torch"], t["compiled"] / t["torch"], t["compiled"] / t["jax"]))
+        ratios.append([t[a] / t[b] for a, b in ratios_of])
         rows.append((name, *(f"{t[k] * 1e6:.0f}" for k in runs), *(f"{r:.2f}" for r in ratios[-1])))
     means = [math.exp(sum(map(math.log, column)) / len(ratios)) for column in zip(*ratios)]
     rows.append(("geometric mean", "", "", "", "", *(f"{m:.2f}" for m in means)))

@@ -63,7 +63,8 @@ void sample_taps(const Samples& s, const T* image, const T* weights, T* y) {
       if (count == together) partial = sample_channels<taps, together>(s, positions, by, pixels, to);
       else
         for (int64_t c = 0; c < count; ++c) partial = sample_channels<taps, 1>(s, positions, by, pixels + c * s.pixels, to + c * s.points);
-      for (int64_t c = 0; partial && c < count; ++c) sample_partial<taps>(s, positions, by, pixels + c * s.pixels, to + c * s.points);
+      for (int64_t c = 0; partial && c < count; ++c)
+        if (!(pixels[c * s.pixels] * T(0) == T(0))) sample_partial<taps>(s, positions, by, pixels + c * s.pixels, to + c * s.points);
     }
   });
 }

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.reference import loss_metric
+from ..kernels.reference import loss_metric, resampling
 from ..tensor import ExTensor, Shape
 from . import arithmetic, comparison, elementwise, exponential, trigonometric
 from .activation import sigmoid, softplus
 from .broadcasting import broadcast_to, sum_to_shape
 from .complex_numbers import conj
-from .indexing import take_along_axis, take_along_axis_backward
+from .indexing import take_along_axis, take_along_axis_backward, take_backward
 from .joining import pad, stack
 from .reduction import cumsum, mean
 from .selection import where
@@ -66,6 +66,19 @@ def _placed(g: ExTensor, order: np.ndarray, shape: Shape, axis: int) -> ExTensor
     return take_along_axis(g, ExTensor(sources), axis)
 
 
+def _given_back(
+    g: ExTensor, length: int, positions: ExTensor, weights: ExTensor | None, axis: int
+) -> ExTensor:
+    """Tap by tap: what each element gives back is added up where it was taken."""
+    shape = (*g.shape[:axis], length, *g.shape[axis + 1 :])
+    found: Any = 0.0
+    for k in range(positions.shape[0]):
+        share = g if weights is None else g * resampling.along(weights[k], axis, g)
+        part = take_backward(share, shape, positions[k], axis)
+        found = part if k == 0 else found + part
+    return found  # type: ignore[no-any-return]
+
+
 def _direction(d: ExTensor, p: float) -> ExTensor:
     """The gradient of the p-norm over the last axis; 0 where the norm is 0."""
     if p in (1, math.inf):  # piecewise constant
@@ -109,6 +122,7 @@ NAMESPACE = SimpleNamespace(
     below=lambda x: where(x > 0, 0.0, x),  # at 0 the minimum would share its gradient
     centered=lambda x, axes: x - mean(x, axes, keepdims=True),
     direction=_direction,
+    given_back=_given_back,
     gaussian=lambda t, half: exponential.exp(elementwise.square(t) * -half),
     logistic=sigmoid,
     normal_cdf=_normal_cdf,

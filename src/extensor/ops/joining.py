@@ -29,7 +29,6 @@ from ..kernels import take as take_kernel
 from ..kernels.reference import joining as kernels
 from ..kernels.reference.resampling import resample, resample_backward
 from ..tensor import ExTensor, Shape, TensorOrShape
-from ._formulas import on_tensors
 from ._wide import computed_wide
 from .broadcasting import sum_to_shape
 from .casting import cast_like
@@ -412,20 +411,7 @@ def _with_margins(x: ExTensor, shown: list[tuple[int, ExTensor]]) -> ExTensor:
     return x if shown else copy_kernel(x)
 
 
-@on_tensors(1)
-def _pad_formula(g: Any, x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Any:
-    shape = shape_of("pad_backward", "x", x)
-    widths = _widths("pad_backward", shape, pad_width, mode)
-    if mode == "constant":
-        return index(g, tuple(slice(before, before + n) for n, (before, _) in zip(shape, widths)))
-    for axis, places in reversed(_shown(shape, widths, mode)):
-        g = take_backward(
-            g, (*g.shape[:axis], shape[axis], *g.shape[axis + 1 :]), reshape(places, (-1,)), axis
-        )
-    return g
-
-
-@backward_of(pad, keeps_shape=("x",), formula=_pad_formula)
+@backward_of(pad, keeps_shape=("x",))
 def pad_backward(
     grad_output: ExTensor, x: TensorOrShape, pad_width: Any, mode: str = "constant", constant_values: Any = 0
 ) -> ExTensor:

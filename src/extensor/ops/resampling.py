@@ -29,7 +29,6 @@ from ..errors import describe
 from ..graph import backward_of, differentiable
 from ..kernels.reference import resampling as kernels
 from ..tensor import ExTensor, Shape, TensorOrShape
-from ._formulas import on_tensors
 from ._pairs import BOTH, Needs
 from ._spatial import check_axes
 from ._wide import computed_wide, forward_wide
@@ -39,7 +38,6 @@ from .comparison import isfinite
 from .creation import ones_like, zeros
 from .elementwise import clip, floor
 from .elementwise import round as rounded
-from .indexing import take_backward
 from .joining import stack
 from .matrix import matmul, transpose
 from .pooling import adaptive_avg_pool2d, adaptive_avg_pool2d_backward
@@ -166,12 +164,6 @@ def _each_axis(
     return lengths, rows
 
 
-def _weights(taps: _Taps, k: int, axis: int, x: ExTensor) -> ExTensor:
-    assert taps.weights is not None
-    shape = [-1 if i == axis else 1 for i in range(x.ndim)]
-    return ExTensor(taps.weights[k].reshape(shape).astype(x.dtype))
-
-
 _AREA = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 _AREA_BACKWARD = {
     1: adaptive_avg_pool1d_backward,
@@ -222,33 +214,7 @@ def _added(parts: Sequence[ExTensor]) -> ExTensor:
     return found
 
 
-@on_tensors(1)
-def _interpolate_formula(
-    g: Any,
-    x: Any,
-    size: Any = None,
-    scale_factor: Any = None,
-    mode: str = "nearest",
-    align_corners: bool = False,
-) -> Any:
-    function = "interpolate_backward"
-    shape = shape_of(function, "x", x)
-    lengths, rows = _each_axis(function, shape, size, scale_factor, mode, align_corners)
-    if mode == "area":
-        return _AREA_BACKWARD[len(lengths)](g, shape, lengths)
-    for axis, taps in reversed(rows):
-        before = (*g.shape[:axis], shape[axis], *g.shape[axis + 1 :])
-        parts = [
-            take_backward(
-                g if taps.weights is None else g * _weights(taps, k, axis, g), before, ExTensor(p), axis
-            )
-            for k, p in enumerate(taps.positions)
-        ]
-        g = _added(parts)
-    return g
-
-
-@backward_of(interpolate, keeps_shape=("x",), formula=_interpolate_formula)
+@backward_of(interpolate, keeps_shape=("x",))
 @computed_wide
 def interpolate_backward(
     grad_output: ExTensor,

@@ -79,7 +79,7 @@ def _as_volumes(y: ExTensor, n: int, depth: int) -> ExTensor:
 
 
 def _flat_kernel(weight: ExTensor) -> ExTensor:
-    """(out, in/groups, kd, kh, kw) as (out, kd * in/groups, kh, kw)."""
+    """(out, in/groups, kd, kh, kw) as (out, kd * in/groups, kh, kw); of a transposed convolution in and out change places."""
     out, inner, depth, height, width = weight.shape
     return reshape(transpose(weight, (0, 2, 1, 3, 4)), (out, depth * inner, height, width))
 
@@ -94,10 +94,6 @@ def _in_plane(how: Geometry) -> dict[str, Any]:
     return {"stride": how.stride[1:], "dilation": how.dilation[1:], "groups": how.groups}
 
 
-def _margins(how: Geometry) -> list[tuple[int, int]]:
-    return [(0, 0), (0, 0), *how.padding]
-
-
 def _inside(x: ExTensor, how: Geometry) -> ExTensor:
     """Without the padding."""
     cut = tuple(slice(before, n - after) for (before, after), n in zip(how.padding, x.shape[2:]))
@@ -106,6 +102,16 @@ def _inside(x: ExTensor, how: Geometry) -> ExTensor:
 
 def _is_padded(how: Geometry) -> bool:
     return any(any(sides) for sides in how.padding)
+
+
+def _is_pointwise(weight: ExTensor, how: Geometry) -> bool:
+    """Whether every voxel is on its own: all slices are one image then."""
+    return weight.shape[2:] == (1, 1, 1) and how.stride == (1, 1, 1) and not _is_padded(how)
+
+
+def _one_image(x: ExTensor) -> ExTensor:
+    """(N, C, D, H, W) as (N, C, D * H, W)."""
+    return reshape(x, (*x.shape[:2], x.shape[2] * x.shape[3], x.shape[4]))
 
 
 @differentiable
@@ -137,7 +143,10 @@ def conv3d(
     x, weight = as_floating("conv3d", "x", x), as_floating("conv3d", "weight", weight)
     how = _convolution("conv3d", x.shape, weight.shape, stride, padding, dilation, groups)
     bias = _checked_bias("conv3d", bias, weight.shape[0])
-    whole = pad(x, _margins(how)) if _is_padded(how) else x
+    if _is_pointwise(weight, how):
+        y = conv2d(_one_image(x), _flat_kernel(weight), bias, groups=how.groups)
+        return reshape(y, (x.shape[0], weight.shape[0], *how.size))
+    whole = pad(x, how.margins) if _is_padded(how) else x
     positions = _positions(how.size[0], weight.shape[2], how.stride[0], how.dilation[0])
     seen = _slices(whole, positions, how.groups)
     return _as_volumes(conv2d(seen, _flat_kernel(weight), bias, **_in_plane(how)), x.shape[0], how.size[0])
@@ -175,13 +184,19 @@ def conv3d_backward(
     x, weight = differentiable_input(function, "x", x), differentiable_input(function, "weight", weight)
     how = _convolution(function, x.shape, weight.shape, stride, padding, dilation, groups)
     grad = as_grad(function, grad_output, (x.shape[0], weight.shape[0], *how.size))
-    whole = pad(x, _margins(how)) if _is_padded(how) else x
-    positions = _positions(how.size[0], weight.shape[2], how.stride[0], how.dilation[0])
-    seen = _slices(whole, positions, how.groups)
-    found = conv2d_backward(_as_images(grad), seen, _flat_kernel(weight), needs=needs, **_in_plane(how))
     grad_x = grad_weight = None
-    if found.grad_x is not None:
-        grad_x = _inside(_volumes(found.grad_x, whole.shape, positions, how.groups), how)
+    if _is_pointwise(weight, how):
+        found = conv2d_backward(
+            _one_image(grad), _one_image(x), _flat_kernel(weight), needs=needs, groups=how.groups
+        )
+        grad_x = None if found.grad_x is None else reshape(found.grad_x, x.shape)
+    else:
+        whole = pad(x, how.margins) if _is_padded(how) else x
+        positions = _positions(how.size[0], weight.shape[2], how.stride[0], how.dilation[0])
+        seen = _slices(whole, positions, how.groups)
+        found = conv2d_backward(_as_images(grad), seen, _flat_kernel(weight), needs=needs, **_in_plane(how))
+        if found.grad_x is not None:
+            grad_x = _inside(_volumes(found.grad_x, whole.shape, positions, how.groups), how)
     if found.grad_weight is not None:
         grad_weight = _deep_kernel(found.grad_weight, weight.shape)
     return ConvGradients(
@@ -190,11 +205,6 @@ def conv3d_backward(
 
 
 # Transposed convolutions
-
-
-def _transposed_kernel(weight: ExTensor) -> ExTensor:
-    """(in, out/groups, kd, kh, kw) as (in, kd * out/groups, kh, kw)."""
-    return _flat_kernel(weight)
 
 
 @differentiable
@@ -230,7 +240,7 @@ def conv_transpose3d(
     how = _transposed(function, x.shape, weight.shape, stride, padding, dilation, groups, output_padding)
     bias = _checked_bias(function, bias, weight.shape[1] * how.groups)
     spread = conv_transpose2d(
-        _as_images(x), _transposed_kernel(weight), None, how.stride[1:], 0, how.dilation[1:], how.groups, how.output_padding[1:]
+        _as_images(x), _flat_kernel(weight), None, how.stride[1:], 0, how.dilation[1:], how.groups, how.output_padding[1:]
     )  # fmt: skip
     whole = _whole_shape(x.shape, weight.shape, how)
     positions = _positions(x.shape[2], weight.shape[2], how.stride[0], how.dilation[0])
@@ -276,10 +286,10 @@ def conv_transpose3d_backward(
     x, weight = differentiable_input(function, "x", x), differentiable_input(function, "weight", weight)
     how = _transposed(function, x.shape, weight.shape, stride, padding, dilation, groups, output_padding)
     grad = as_grad(function, grad_output, (x.shape[0], weight.shape[1] * how.groups, *how.size))
-    whole = pad(grad, _margins(how)) if _is_padded(how) else grad
+    whole = pad(grad, how.margins) if _is_padded(how) else grad
     positions = _positions(x.shape[2], weight.shape[2], how.stride[0], how.dilation[0])
     found = conv_transpose2d_backward(
-        _slices(whole, positions, how.groups), _as_images(x), _transposed_kernel(weight),
+        _slices(whole, positions, how.groups), _as_images(x), _flat_kernel(weight),
         output_padding=how.output_padding[1:], needs=(needs[0], needs[1], False), **_in_plane(how),
     )  # fmt: skip
     grad_x = None if found.grad_x is None else _as_volumes(found.grad_x, x.shape[0], x.shape[2])

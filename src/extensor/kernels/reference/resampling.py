@@ -35,13 +35,19 @@ def resample(x, positions, weights, axis):
     return total
 
 
-@kernel
-def resample_backward(g, length, positions, weights, axis):
+@primitive
+def given_back(g, length, positions, weights, axis):
+    """The adjoint of :func:`resample`: every new element gives its weights' shares to its taps."""
     grad = zeros((*g.shape[:axis], length, *g.shape[axis + 1 :]), wide_dtype(g), g)
     for k, row in enumerate(positions):
         share = g if weights is None else g * along(weights[k], axis, g)
         grad = added(grad, (*[slice(None)] * axis, row), share.astype(grad.dtype))
     return grad.astype(g.dtype)
+
+
+@formula
+def resample_backward(g, length, positions, weights, axis):
+    return given_back(g, length, positions, weights, axis)
 
 
 def beside(x, like):
