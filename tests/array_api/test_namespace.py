@@ -125,7 +125,9 @@ def test_floor_division_of_tensors_is_pythons_and_has_no_gradient():
 
 @pytest.mark.parametrize("dtype", [et.complex64, et.complex128])
 def test_complex_tanh_at_infinite_real_parts_is_the_standards(dtype):
-    x = xp.asarray([complex(INF, 2.0), complex(INF, -2.0), complex(-INF, 2.0), complex(1.0, 2.0)], dtype=dtype)
+    x = xp.asarray(
+        [complex(INF, 2.0), complex(INF, -2.0), complex(-INF, 2.0), complex(1.0, 2.0)], dtype=dtype
+    )
     y = xp.tanh(x)
     assert y.dtype == dtype
     assert y.tolist()[:3] == [1, 1, -1]

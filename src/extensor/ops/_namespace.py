@@ -5,13 +5,14 @@ Functions of NumPy's names come first, then the primitives: helpers of the refer
 
 from __future__ import annotations
 
+import functools
 import math
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from ..kernels.reference import loss_metric, resampling
+from ..kernels.reference import loss_metric
 from ..tensor import ExTensor, Shape
 from . import arithmetic, comparison, elementwise, exponential, trigonometric
 from .activation import sigmoid, softplus
@@ -71,12 +72,12 @@ def _given_back(
 ) -> ExTensor:
     """Tap by tap: what each element gives back is added up where it was taken."""
     shape = (*g.shape[:axis], length, *g.shape[axis + 1 :])
-    found: Any = 0.0
+    beside = [-1 if i == axis else 1 for i in range(g.ndim)]
+    parts = []
     for k in range(positions.shape[0]):
-        share = g if weights is None else g * resampling.along(weights[k], axis, g)
-        part = take_backward(share, shape, positions[k], axis)
-        found = part if k == 0 else found + part
-    return found  # type: ignore[no-any-return]
+        share = g if weights is None else g * weights[k].reshape(beside).astype(g.dtype)
+        parts.append(take_backward(share, shape, positions[k], axis))
+    return functools.reduce(arithmetic.add, parts)
 
 
 def _direction(d: ExTensor, p: float) -> ExTensor:

@@ -33,7 +33,7 @@ class _Rows(NamedTuple):
     axis: int
 
     @property
-    def count(self) -> ExTensor | int:
+    def divisor(self) -> ExTensor | int:
         """What a mean divides by."""
         return self.places.size if self.weights is None else total(self.weights)
 
@@ -96,7 +96,7 @@ def nll(
     wanted = as_reduction("nll", reduction)
     if wanted == "none":
         return losses
-    return total(losses) / rows.count if wanted == "mean" else total(losses)
+    return total(losses) / rows.divisor if wanted == "mean" else total(losses)
 
 
 @backward_of(nll)
@@ -123,7 +123,7 @@ def nll_backward(
     shape = squeeze(rows.places, rows.axis).shape
     grad = as_grad(function, grad_output, loss_shape(shape, wanted))
     if wanted == "mean" and rows.places.size:
-        grad = grad / rows.count
+        grad = grad / rows.divisor
     share = -broadcast_to(grad, shape)
     if rows.weights is not None:
         share = share * rows.weights

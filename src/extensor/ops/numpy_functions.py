@@ -61,7 +61,7 @@ def _ours(module: str, name: str) -> Callable[..., Any] | None:
         return None
     name = RENAMED.get(name, name)
     if name in FAMILY_OF:
-        return getattr(importlib.import_module(f"extensor.ops.{FAMILY_OF[name]}"), name)  # type: ignore[no-any-return]
+        return getattr(importlib.import_module(f"extensor.ops.{FAMILY_OF[name]}"), name)
     found = getattr(importlib.import_module("extensor.ops"), name, None)
     return found if callable(found) else None  # its modules are not: np.shape is not ops.shape
 
