@@ -146,6 +146,24 @@ TAPS = {
     "positions": lambda: np.stack([np.arange(64) // 2, np.minimum(np.arange(64) // 2 + 1, 31)]),
     "weights": lambda: np.stack([np.full(64, 0.75), np.full(64, 0.25)]),
 }  # fmt: skip
+PLACES = {
+    "image": lambda: _values(4, 8, 1024), "g": lambda: _values(4, 8, 300), "positions": lambda: _positions(4, 4, 300, below=1024) - 2,
+    "weights": lambda: _values(4, 4, 300),
+}  # fmt: skip
+TRIPLETS = {
+    **dict.fromkeys(["anchor", "positive", "negative"], lambda: _values(*SHAPE)), "g": lambda: _values(ROWS), "margin": 1.0, "p": 2.0,
+    "swap": False, "needs": (True, True, True),
+}  # fmt: skip
+COSINES = {
+    "g": lambda: _values(ROWS),
+    "t": lambda: np.where(_values(ROWS) > 0.5, 1, -1).astype(np.float32),
+    "margin": 0.25,
+}
+FACTORED = STEP | {
+    "rows": lambda: [_values(ROWS, 1) for _ in range(3)], "columns": lambda: [_values(1, COLUMNS) for _ in range(3)],
+    "variances": [None] * 3, "beta2_decay": -0.8, "eps1": 1e-3, "eps2": 1e-3, "d": 1.0,
+}  # fmt: skip
+ORTHOGONAL = STEP | {"coefficients": (3.4445, -4.775, 2.0315), "steps": 5, "match_adamw": True}
 SORTED = {"axis": 1}
 JOINED = {"tensors": _list_of(3), "axis": 0, "dtype": np.dtype(np.float32)}
 
@@ -154,6 +172,12 @@ OWN: dict[str, dict[str, Any]] = {
     **dict.fromkeys(["adam_step", "sgd_step", *OTHER_STEPS], STEP),
     **dict.fromkeys(["region_max", "region_max_backward", "region_max_indices", "region_mean", "region_mean_backward"], REGIONS),
     **{key: {"mask": lambda: _values(*SHAPE) > 0.5, "scale": 2.0} for key in ["dropout", "dropout_backward"]},
+    "adafactor_step": FACTORED,
+    "muon_step": ORTHOGONAL,
+    "ema_step": {"averages": _list_of(3), "values": _list_of(3), "decay": 0.9},
+    **dict.fromkeys(["sample", "sample_backward"], PLACES),
+    **dict.fromkeys(["triplet_margin", "triplet_margin_backward"], TRIPLETS),
+    **dict.fromkeys(["cosine_embedding", "cosine_embedding_backward"], COSINES),
     **dict.fromkeys(["ctc_losses", "ctc_shares"], CTC),
     **{key: {"x": lambda: _squares()} for key in ["eigh", "eigvalsh", "slogdet", "svdvals"]},
     "svd": {"x": lambda: _squares(), "full_matrices": False},
@@ -185,7 +209,6 @@ OWN: dict[str, dict[str, Any]] = {
     "matmul_backward": {"g": lambda: _values(ROWS, ROWS), "b": lambda: _values(COLUMNS, ROWS)},
     "dot": {"b": lambda: _values(COLUMNS, ROWS)},
     "inner": {"b": lambda: _values(COLUMNS)},
-    "outer": {"a": lambda: _values(ROWS), "b": lambda: _values(COLUMNS)},
     "add_backward": {"shape_b": (1, COLUMNS)},
     "subtract_backward": {"shape_b": (1, COLUMNS)},
     "multiply_backward": {"b": lambda: _values(COLUMNS)},
