@@ -15,9 +15,10 @@ from ._reduce_loss import as_finite, as_reduction, as_signs, as_weight, matched,
 from ._single_losses import reduced, single_grads
 from ._wide import computed_wide, forward_wide
 from .activation import relu, relu_backward, sigmoid, softplus
-from .arithmetic import power
 from .casting import cast_like
 from .comparison import equal
+from .creation import arange
+from .elementwise import square
 from .indexing import take, take_along_axis
 from .reduction import mean
 from .reduction import sum as total
@@ -217,7 +218,7 @@ def _exponent(function: str, p: Any) -> int:
 
 
 def _is_label(x: ExTensor, t: ExTensor) -> ExTensor:
-    return equal(expand_dims(t, -1), ExTensor(np.arange(x.shape[-1])))
+    return equal(expand_dims(t, -1), arange(x.shape[-1]))
 
 
 @differentiable
@@ -248,8 +249,8 @@ def multi_margin(
     x, t = _scores("multi_margin", predictions, targets)
     w = _class_weights("multi_margin", weight, x, t)
     gap = as_finite("multi_margin", "margin", margin) - take_along_axis(x, expand_dims(t, -1), -1) + x
-    over = where(_is_label(x, t), 0.0, power(relu(gap), _exponent("multi_margin", p)))
-    losses = total(over, -1) / x.shape[-1]
+    over = relu(gap) if _exponent("multi_margin", p) == 1 else square(relu(gap))
+    losses = total(where(_is_label(x, t), 0.0, over), -1) / x.shape[-1]
     return reduced("multi_margin", losses if w is None else losses * w, reduction)
 
 
