@@ -88,7 +88,7 @@ def jax() -> Any:
     try:
         return importlib.import_module("jax")
     except ImportError:
-        raise ImportError("[device] 'jax' needs JAX; install the extra: pip install '.[jax]'") from None
+        raise ImportError("[device] 'jax' needs JAX: pip install jax (the extra 'jax' of ExTensor)") from None
 
 
 def wide_types() -> AbstractContextManager[Any]:

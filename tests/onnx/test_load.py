@@ -216,4 +216,4 @@ def test_the_package_loads_without_onnx() -> None:
 def test_without_onnx_the_extra_is_named() -> None:
     code = "import sys; sys.modules['onnx'] = None; import extensor.onnx"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "pip install '.[onnx]'" in done.stderr
+    assert "pip install onnx (the extra 'onnx' of ExTensor)" in done.stderr

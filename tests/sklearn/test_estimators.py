@@ -390,7 +390,7 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
 def test_without_scikit_learn_the_error_says_what_to_install() -> None:
     done = run("import sys; sys.modules['sklearn'] = None; import extensor.sklearn")
     assert done.stderr.splitlines()[-1].startswith("ImportError: [extensor.sklearn] needs scikit-learn")
-    assert "pip install '.[sklearn]'" in done.stderr
+    assert "pip install -U scikit-learn (the extra 'sklearn' of ExTensor)" in done.stderr
 
 
 def test_extensor_alone_does_not_import_scikit_learn() -> None:

@@ -124,4 +124,6 @@ def _draw(run: bench.Run, path: Path, has_peer: bool) -> None:
     try:
         bench.chart(run, path)
     except ImportError:
-        click.echo("no chart: it needs matplotlib (pip install '.[bench]')", err=True)
+        click.echo(
+            "no chart: it needs matplotlib: pip install matplotlib (the extra 'plots' of ExTensor)", err=True
+        )

@@ -64,7 +64,9 @@ def command(runs: tuple[Path, ...], data: Path | None, out: Path | None) -> None
     if len(files) > 1:
         click.echo(f"pictures: {len(files) - 1} PNG files in {files[1].parent}")
     if not charts:
-        click.echo("The charts are in the page; as PNG files they need matplotlib (pip install '.[plots]').")
+        click.echo(
+            "The charts are in the page; as PNG files they need matplotlib: pip install matplotlib (the extra 'plots' of ExTensor)"
+        )
 
 
 def _compare(runs: tuple[Path, ...], out: Path | None) -> None:

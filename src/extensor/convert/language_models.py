@@ -61,7 +61,7 @@ def load_gpt(folder: Any) -> GPT:
 def load_tokenizer(folder: Any) -> Any:
     """The tokenizer of a folder: a ``tokenizers.Tokenizer`` from its ``tokenizer.json``.
 
-    Needs the extra ``tokenizers``: ``pip install '.[tokenizers]'``.
+    Needs ``pip install tokenizers``, the extra ``tokenizers``.
 
     Example:
         >>> import extensor as et
@@ -73,7 +73,7 @@ def load_tokenizer(folder: Any) -> Any:
         import tokenizers
     except ModuleNotFoundError:
         raise ModuleNotFoundError(
-            "[load_tokenizer] needs the tokenizers package; install it with: pip install '.[tokenizers]'"
+            "[load_tokenizer] needs the tokenizers package: pip install tokenizers (the extra 'tokenizers' of ExTensor)"
         ) from None
     path = Path(folder) / "tokenizer.json"
     if not path.is_file():

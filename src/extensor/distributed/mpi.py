@@ -9,7 +9,7 @@ from typing import Any
 
 __all__ = ["EXTRA", "launched_ranks", "load_mpi"]
 
-EXTRA = "pip install '.[mpi]'"
+EXTRA = "pip install mpi4py mpich (the extra 'mpi' of ExTensor)"
 
 # What launchers tell the processes they start: MPICH and its kin, Open MPI, MVAPICH, Slurm's steps.
 _SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMIX_SIZE", "SLURM_STEP_NUM_TASKS")

@@ -1,6 +1,6 @@
 """ONNX in and out: networks of other programs as modules, ours as files that other programs run.
 
-The extra ``onnx`` installs what this needs: ``pip install '.[onnx]'``.
+The extra ``onnx`` installs what this needs: ``pip install onnx``.
 """
 
 from .backend import Backend

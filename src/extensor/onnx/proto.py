@@ -20,7 +20,7 @@ try:
     from onnx import numpy_helper
 except ModuleNotFoundError as error:  # pragma: no cover
     raise ModuleNotFoundError(
-        "[extensor.onnx] needs the onnx package; install it with: pip install '.[onnx]'"
+        "[extensor.onnx] needs the onnx package: pip install onnx (the extra 'onnx' of ExTensor)"
     ) from error
 
 from ..data import DamagedFileError
