@@ -36,7 +36,7 @@ from extensor.distributed.sums import Layout
 from extensor.distributed.tree import shards_of
 
 RESULT = Path(__file__).parent / "results" / "scaling.md"
-LENGTHS = [1 << 8, *(1 << n for n in range(12, 21))]  # elements of float32
+LENGTHS = [1 << 8, *(m << n for n in range(11, 19) for m in (2, 3)), 1 << 20]  # elements of float32
 NETWORKS = ("mlp", "lenet", "resnet", "gpt")
 SIDE = 64  # numbers beside a vector: losses and the like
 IN_TURN = 3  # steps that count, before it is another's turn
@@ -130,8 +130,12 @@ def rank(rounds: int) -> None:
             steps["step", name] = twin.sharded_step(name, world, 2)
             steps["alone", name] = half_step(name)  # one of two shards, without anybody to exchange with
         times: dict[tuple[str, Any], list[float]] = {key: [] for key in steps}
+        order = np.random.default_rng(
+            0
+        )  # TCP remembers how much the last one sent: each comes after each of the others
         for _ in range(rounds):
-            for key, step in steps.items():
+            for number in order.permutation(len(steps)):
+                key, step = list(steps.items())[number]
                 world.barrier()
                 step()  # which begins on the two hosts as the barrier lets them go
                 for _ in range(IN_TURN):
