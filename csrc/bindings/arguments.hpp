@@ -13,7 +13,6 @@ inline PyArrayObject* as_array(PyObject* object) {
 
 // The dtypes these kernels compute in.
 inline bool is_float(DType dtype) { return dtype == DType::float32 || dtype == DType::float64; }
-inline bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
 
 // run(T()) for the T of float32 or float64.
 template <class Run>

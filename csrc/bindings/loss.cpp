@@ -1,5 +1,7 @@
 // Losses of single elements as Python functions: loss(p, t, *options, reduction), loss_backward(g, p, t, *options,
 // reduction). Covered: contiguous predictions and targets of one shape and dtype, without weights.
+#include <utility>
+
 #include "bindings/half.hpp"
 #include "bindings/operands.hpp"
 #include "kernels/loss/pointwise.hpp"
@@ -55,6 +57,15 @@ bool is_plain(PyObject* argument, DType dtype) {
   return array != nullptr && dtype_of(array) == dtype && PyArray_IS_C_CONTIGUOUS(array) && is_readable(array);
 }
 
+// Whether an array among the arguments does not lie in one piece.
+bool is_scattered(PyObject* const* args, Py_ssize_t count) {
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyArrayObject* array = as_array(args[i]);
+    if (array != nullptr && !is_plain(args[i], dtype_of(array))) return true;
+  }
+  return false;
+}
+
 // The two inputs that every loss has, the last of its formula. False if they are not covered.
 bool take_pair(PyObject* predictions, PyObject* targets, DType dtype, const ElementwiseKernel* formula, PointwiseLoss& loss) {
   if (!is_plain(predictions, dtype) || !is_plain(targets, dtype)) return false;
@@ -66,6 +77,7 @@ bool take_pair(PyObject* predictions, PyObject* targets, DType dtype, const Elem
   loss.in[formula->inputs - 2] = PyArray_DATA(p);
   loss.in[formula->inputs - 1] = PyArray_DATA(t);
   for (int64_t& step : loss.steps) step = 1;
+  loss.stored = dtype;
   return true;
 }
 
@@ -78,7 +90,7 @@ Ref<> written(const PointwiseLoss& loss, DType dtype, PyArrayObject* like) {
   bool inside;
   {
     MaybeReleaseGil unlocked(work_ns(loss));
-    inside = (dtype == DType::float32 ? table.write32 : table.write64)(loss, PyArray_DATA(out));
+    inside = (dtype == DType::float64 ? table.write64 : table.write32)(loss, PyArray_DATA(out));
   }
   return owned(inside ? out.release() : not_covered());
 }
@@ -90,12 +102,12 @@ PyObject* added_up(const PointwiseLoss& loss, DType dtype, double count) {
   bool inside;
   {
     MaybeReleaseGil unlocked(work_ns(loss));
-    inside = (dtype == DType::float32 ? table.total32 : table.total64)(loss, total);
+    inside = (dtype == DType::float64 ? table.total64 : table.total32)(loss, total);
   }
   if (!inside) return not_covered();
-  Array out = make_array(dtype, 0, nullptr);
-  with_type(dtype, [&](auto zero) { *data_of<decltype(zero)>(out) = decltype(zero)(total / count); });
-  return out.release();
+  Array out = make_array(computed_in(dtype), 0, nullptr);
+  with_type(computed_in(dtype), [&](auto zero) { *data_of<decltype(zero)>(out) = decltype(zero)(total / count); });
+  return narrowed(std::move(out), dtype).release();
 }
 
 // What arrives at each single loss: a gradient per loss as it lies, or one divided by `count` for all.
@@ -109,8 +121,10 @@ class Upstream {
     if (reduction == LossReduction::none) return PyArray_SAMESHAPE(g, like);
     if (PyArray_NDIM(g) != 0) return false;
     loss.steps[0] = 0;
+    held_ = widened(g);
+    loss.in[0] = PyArray_DATA(held_);
     if (reduction == LossReduction::sum) return true;
-    if (dtype == DType::float32) {
+    if (dtype != DType::float64) {
       single_ = *static_cast<const float*>(loss.in[0]) / float(count);
       loss.in[0] = &single_;
     } else {
@@ -121,6 +135,7 @@ class Upstream {
   }
 
  private:
+  Array held_;
   float single_;
   double double_;
 };
@@ -131,7 +146,8 @@ PyObject* call_loss(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (count != 3 + kernel.options || !PyArray_Check(args[0])) return not_covered();
   PyArrayObject* p = as_array(args[0]);
   const DType dtype = dtype_of(p);
-  if (!is_float(dtype)) return call_widened(call_loss, self, args, count);
+  if (!is_float(dtype) && !is_half(dtype)) return not_covered();
+  if (is_half(dtype) && is_scattered(args, count)) return call_widened(call_loss, self, args, count);
   double scalars[most_scalars];
   PointwiseLoss loss;
   const LossReduction reduction = read_reduction(args[count - 1]);
@@ -149,7 +165,8 @@ PyObject* call_loss_backward(PyObject* self, PyObject* const* args, Py_ssize_t c
   if (count != 4 + kernel.options || !PyArray_Check(args[1])) return not_covered();
   PyArrayObject* p = as_array(args[1]);
   const DType dtype = dtype_of(p);
-  if (!is_float(dtype)) return call_widened(call_loss_backward, self, args, count);
+  if (!is_float(dtype) && !is_half(dtype)) return not_covered();
+  if (is_half(dtype) && is_scattered(args, count)) return call_widened(call_loss_backward, self, args, count);
   double scalars[most_scalars];
   PointwiseLoss loss;
   Upstream upstream;
@@ -166,7 +183,8 @@ PyObject* call_divergence(PyObject* self, PyObject* const* args, Py_ssize_t coun
   if (count != 4 || !PyArray_Check(args[0])) return not_covered();
   PyArrayObject* p = as_array(args[0]);
   const DType dtype = dtype_of(p);
-  if (!is_float(dtype)) return call_widened(call_divergence, self, args, count);
+  if (!is_float(dtype) && !is_half(dtype)) return not_covered();
+  if (is_half(dtype) && is_scattered(args, count)) return call_widened(call_divergence, self, args, count);
   static const ElementwiseKernel* const formula = find_elementwise("kl_divergence");
   const int ndim = PyArray_NDIM(p);
   const LossReduction reduction = read_reduction(args[3]);
@@ -183,7 +201,8 @@ PyObject* call_divergence_backward(PyObject* self, PyObject* const* args, Py_ssi
   if (count != 6 || !PyArray_Check(args[1])) return not_covered();
   PyArrayObject* p = as_array(args[1]);
   const DType dtype = dtype_of(p);
-  if (!is_float(dtype)) return call_widened(call_divergence_backward, self, args, count);
+  if (!is_float(dtype) && !is_half(dtype)) return not_covered();
+  if (is_half(dtype) && is_scattered(args, count)) return call_widened(call_divergence_backward, self, args, count);
   static const ElementwiseKernel* const formulas[] = {find_elementwise("kl_divergence_backward_p"),
                                                       find_elementwise("kl_divergence_backward_q")};
   const int ndim = PyArray_NDIM(p);

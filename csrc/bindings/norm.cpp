@@ -2,6 +2,7 @@
 #include "kernels/norm/norm.hpp"
 
 #include <cmath>
+#include <utility>
 
 #include "bindings/half.hpp"
 #include "bindings/operands.hpp"
@@ -25,6 +26,8 @@ bool has_last_axes(PyArrayObject* array, PyArrayObject* x, int count) {
   return array == nullptr || has_shape(array, count, PyArray_DIMS(x) + PyArray_NDIM(x) - count);
 }
 
+Array widened_or_none(PyArrayObject* array) { return array == nullptr ? Array() : widened(array); }
+
 // layer_norm: x, normalized_shape, weight, bias, eps.  rms_norm: x, normalized_shape, weight, eps.
 PyObject* call_rows(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const bool centre = *kernel_context<bool>(self);
@@ -32,7 +35,7 @@ PyObject* call_rows(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   PyArrayObject* x = as_array(args[0]);
   if (x == nullptr) return not_covered();
   const DType dtype = dtype_of(x);
-  if (!is_float(dtype)) return call_widened(call_rows, self, args, count);
+  if (!is_float(dtype) && !is_half(dtype)) return not_covered();
   Operands<3> operands;
   double eps;
   const int inner = normalised_axes(x, args[1], args[count - 1], eps);
@@ -42,10 +45,11 @@ PyObject* call_rows(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   Array out = make_array(dtype, PyArray_NDIM(x), PyArray_DIMS(x));
   if (PyArray_SIZE(out) == 0) return out.release();
   const int64_t rows = product_of(PyArray_DIMS(x), PyArray_NDIM(x) - inner), n = PyArray_SIZE(x) / rows;
-  with_type(dtype, [&](auto zero) {
+  const Array weight = widened_or_none(operands.array(1)), bias = widened_or_none(operands.array(2));
+  with_type(computed_in(dtype), [&](auto zero) {
     using T = decltype(zero);
     MaybeReleaseGil unlocked(double(rows * n) * norm_ns);
-    norm_functions<T>().rows({rows, n, operands.data<T>(0), operands.data<T>(1), operands.data<T>(2), eps, centre}, data_of<T>(out));
+    norm_functions<T>().rows({rows, n, dtype, operands.data<void>(0), data_of<const T>(weight), data_of<const T>(bias), eps, centre}, PyArray_DATA(out));
   });
   return out.release();
 }
@@ -57,7 +61,7 @@ PyObject* call_rows_backward(PyObject* self, PyObject* const* args, Py_ssize_t c
   PyArrayObject* x = as_array(args[1]);
   if (x == nullptr) return not_covered();
   const DType dtype = dtype_of(x);
-  if (!is_float(dtype)) return call_widened(call_rows_backward, self, args, count);
+  if (!is_float(dtype) && !is_half(dtype)) return not_covered();
   Operands<3> operands;
   double eps;
   bool needs[3] = {};
@@ -68,15 +72,19 @@ PyObject* call_rows_backward(PyObject* self, PyObject* const* args, Py_ssize_t c
     return not_covered();
   if (needs[1] && operands.array(1) == nullptr) return not_covered();  // whoever asks must know that there is none
   const npy_intp* shape = PyArray_DIMS(x);
-  Array grads[] = {make_wanted(needs[0], dtype, PyArray_NDIM(x), shape), make_wanted(needs[1], dtype, inner, shape + start),
-                   make_wanted(needs[2], dtype, inner, shape + start)};
+  const DType summed = computed_in(dtype);
+  Array grads[] = {make_wanted(needs[0], dtype, PyArray_NDIM(x), shape), make_wanted(needs[1], summed, inner, shape + start),
+                   make_wanted(needs[2], summed, inner, shape + start)};
   const int64_t rows = product_of(shape, start), n = PyArray_SIZE(x) / rows;
-  with_type(dtype, [&](auto zero) {
+  const Array weight = widened_or_none(operands.array(1));
+  with_type(summed, [&](auto zero) {
     using T = decltype(zero);
-    const RowNorm<T> norm{rows, n, operands.data<T>(0), operands.data<T>(1), nullptr, eps, centre};
+    const RowNorm<T> norm{rows, n, dtype, operands.data<void>(0), data_of<const T>(weight), nullptr, eps, centre};
     MaybeReleaseGil unlocked(double(rows * n) * norm_ns * 3);
-    norm_functions<T>().rows_backward(norm, operands.data<T>(2), data_of<T>(grads[0]), data_of<T>(grads[1]), data_of<T>(grads[2]));
+    norm_functions<T>().rows_backward(norm, operands.data<void>(2), data_of<void>(grads[0]), data_of<T>(grads[1]), data_of<T>(grads[2]));
   });
+  for (int i = 1; i < 3; ++i)
+    if (grads[i] != nullptr) grads[i] = narrowed(std::move(grads[i]), dtype);
   return tuple_of(grads, centre ? 3 : 2);
 }
 
@@ -96,8 +104,9 @@ bool are_vectors(const Operands<most>& operands, std::initializer_list<int> indi
 
 // x, weight, bias, running_mean, running_var, training, momentum, eps. Two more join what follows: a tensor that is added, or None, and
 // whether relu comes last.
-PyObject* call_channels(PyObject*, PyObject* const* args, Py_ssize_t count) {
+PyObject* call_channels(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   PyArrayObject* x = count == 8 || count == 10 ? as_array(args[0]) : nullptr;
+  if (x != nullptr && is_half(dtype_of(x))) return count == 8 ? call_widened(call_channels, self, args, count) : not_covered();
   if (!covers_channels(x)) return not_covered();
   const DType dtype = dtype_of(x);
   Operands<6> operands;
@@ -129,9 +138,10 @@ PyObject* call_channels(PyObject*, PyObject* const* args, Py_ssize_t count) {
 // g, g_mean, g_var, x, weight, running_mean, running_var, training, momentum, eps, needs. Three more join what follows, on its way
 // back: what relu returned; a gradient that is added to g first, or None; and whether what then arrives here is wanted as a fourth
 // result. There g_mean and g_var may be None, for zeros.
-PyObject* call_channels_backward(PyObject*, PyObject* const* args, Py_ssize_t count) {
+PyObject* call_channels_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const bool joined = count == 14;
   PyArrayObject* x = count == 11 || joined ? as_array(args[3]) : nullptr;
+  if (x != nullptr && is_half(dtype_of(x))) return joined ? not_covered() : call_widened(call_channels_backward, self, args, count);
   if (!covers_channels(x)) return not_covered();
   const DType dtype = dtype_of(x);
   Operands<9> operands;

@@ -2,6 +2,7 @@
 #include "kernels/softmax/softmax.hpp"
 
 #include <cstring>
+#include <utility>
 
 #include "bindings/arguments.hpp"
 #include "bindings/half.hpp"
@@ -27,10 +28,11 @@ PyObject* call_softmax(PyObject* self, PyObject* const* args, Py_ssize_t count) 
   PyArrayObject* x = count == kernel.inputs + 1 ? as_array(args[0]) : nullptr;
   if (x == nullptr) return not_covered();
   const DType dtype = dtype_of(x);
-  if (!is_float(dtype)) return call_widened(call_softmax, self, args, count);
+  if (!is_float(dtype) && !is_half(dtype)) return not_covered();
   const int ndim = PyArray_NDIM(x);
   const int axis = read_axis(args[count - 1], ndim == 0 ? 1 : ndim);
   if (axis < 0 || !is_readable(x)) return not_covered();
+  if (is_half(dtype) && axis + 1 < ndim) return call_widened(call_softmax, self, args, count);  // columns are read again and again
   for (int i = 1; i < kernel.inputs; ++i) {
     PyArrayObject* other = as_array(args[i]);
     if (other == nullptr || dtype_of(other) != dtype || !PyArray_SAMESHAPE(x, other) || !is_readable(other)) return not_covered();
@@ -106,31 +108,28 @@ T total(const Classes& c, const T* losses) {
   return T(c.reduction == LossReduction::mean ? sum / double(c.kept) : sum);
 }
 
-PyObject* call_cross_entropy(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+PyObject* call_cross_entropy(PyObject*, PyObject* const* args, Py_ssize_t count) {
   PyArrayObject* x = count == 7 ? as_array(args[0]) : nullptr;
   if (x == nullptr) return not_covered();
-  if (!is_float(dtype_of(x))) return call_widened(call_cross_entropy, self, args, count);
+  if (!is_float(dtype_of(x)) && !is_half(dtype_of(x))) return not_covered();
   Classes c;
   if (!c.read(args)) return not_covered();
-  Array losses = make_array(c.dtype, PyArray_NDIM(c.x) - 1, PyArray_DIMS(c.x));
-  const CrossEntropyTable& table = EXTENSOR_SELECT(cross_entropy_table)();
-  {
-    MaybeReleaseGil unlocked(double(c.rows) * double(c.classes));
-    if (c.dtype == DType::float32) table.forward32(c.rows, c.classes, data_of<float>(c.x), data_of<int64_t>(c.labels), data_of<float>(losses));
-    else table.forward64(c.rows, c.classes, data_of<double>(c.x), data_of<int64_t>(c.labels), data_of<double>(losses));
-  }
-  if (c.reduction == LossReduction::none) return losses.release();
-  Array out = make_array(c.dtype, 0, nullptr);
-  with_type(c.dtype, [&](auto zero) {
+  Array losses = make_array(computed_in(c.dtype), PyArray_NDIM(c.x) - 1, PyArray_DIMS(c.x)), out;
+  with_type(computed_in(c.dtype), [&](auto zero) {
     using T = decltype(zero);
+    {
+      MaybeReleaseGil unlocked(double(c.rows) * double(c.classes));
+      cross_entropy_functions<T>().forward(c.dtype, c.rows, c.classes, PyArray_DATA(c.x), data_of<int64_t>(c.labels), data_of<T>(losses));
+    }
+    if (c.reduction == LossReduction::none) return;
+    out = make_array(computed_in(c.dtype), 0, nullptr);
     *data_of<T>(out) = total(c, data_of<const T>(losses));
   });
-  return out.release();
+  return narrowed(std::move(c.reduction == LossReduction::none ? losses : out), c.dtype).release();
 }
 
 template <class T>
-void run_backward(const Classes& c, const T* upstream, T* out) {
-  const CrossEntropyTable& table = EXTENSOR_SELECT(cross_entropy_table)();
+void run_backward(const Classes& c, const T* upstream, void* out) {
   const int64_t* labels = data_of<int64_t>(c.labels);
   T each = upstream[0];
   int64_t step = 1;
@@ -138,25 +137,24 @@ void run_backward(const Classes& c, const T* upstream, T* out) {
     if (c.reduction == LossReduction::mean) each = T(double(each) / double(c.kept));
     upstream = &each, step = 0;
   }
-  if constexpr (sizeof(T) == 4) table.backward32(c.rows, c.classes, data_of<T>(c.x), labels, upstream, step, out);
-  else table.backward64(c.rows, c.classes, data_of<T>(c.x), labels, upstream, step, out);
+  cross_entropy_functions<T>().backward(c.dtype, c.rows, c.classes, PyArray_DATA(c.x), labels, upstream, step, out);
 }
 
-PyObject* call_cross_entropy_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+PyObject* call_cross_entropy_backward(PyObject*, PyObject* const* args, Py_ssize_t count) {
   PyArrayObject *g = count == 8 ? as_array(args[0]) : nullptr, *x = count == 8 ? as_array(args[1]) : nullptr;
   if (g == nullptr || x == nullptr) return not_covered();
   const DType dtype = dtype_of(x);
-  if (!is_float(dtype)) return call_widened(call_cross_entropy_backward, self, args, count);
+  if (!is_float(dtype) && !is_half(dtype)) return not_covered();
   Classes c;
   if (dtype_of(g) != dtype || !is_readable(g) || !c.read(args + 1)) return not_covered();
   if (PyArray_SIZE(g) != (c.reduction == LossReduction::none ? c.rows : 1)) return not_covered();
-  const Array upstream = dense(g);
+  const Array given = dense(g), upstream = widened(given);
   Array out = make_array(c.dtype, PyArray_NDIM(c.x), PyArray_DIMS(c.x));
   if (PyArray_SIZE(out) > 0) {
-    with_type(dtype, [&](auto zero) {
+    with_type(computed_in(dtype), [&](auto zero) {
       using T = decltype(zero);
       MaybeReleaseGil unlocked(double(c.rows) * double(c.classes));
-      run_backward<T>(c, data_of<T>(upstream), data_of<T>(out));
+      run_backward<T>(c, data_of<T>(upstream), PyArray_DATA(out));
     });
   }
   return out.release();

@@ -91,6 +91,23 @@ def test_bits_of_the_gradient_of_x() -> None:
     )
 
 
+def test_many_channels_are_those_of_float32_rounded_once() -> None:
+    """From some 32 channels on, Winograd's method in float32 takes less time than direct sums on the unit."""
+    x, weight, bias, g = draw(16, 48, 12, 12), draw(40, 48, 3, 3), draw(40), draw(16, 40, 12, 12)
+    options = ((1, 1), (1, 1, 1, 1), (1, 1), 1)
+    wide = [a.astype(np.float32) for a in (x, weight, bias, g)]
+    found = (
+        NATIVE["conv2d"](x, weight, bias, *options),
+        *NATIVE["conv2d_backward"](g, x, weight, *options, ALL),
+    )
+    expected = (
+        NATIVE["conv2d"](*wide[:3], *options),
+        *NATIVE["conv2d_backward"](wide[3], wide[0], wide[1], *options, ALL),
+    )
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(ours.view(np.uint16), theirs.astype(bfloat16).view(np.uint16))
+
+
 @pytest.mark.parametrize("dtype", [bfloat16, np.float16], ids=["bfloat16", "float16"])
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("case", CASES, ids=str)

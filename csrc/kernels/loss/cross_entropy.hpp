@@ -8,17 +8,27 @@
 
 namespace extensor {
 
-// x[rows, classes] dense. labels[row] is a class, or negative: such a row is left out.
-struct CrossEntropyTable {
+// x[rows, classes] dense, `stored` as T, or as halves if T is float. labels[row] is a class, or negative: such a row is left out.
+template <class T>
+struct CrossEntropyFunctions {
   // losses[row] = log(sum_c exp(x[row, c])) - x[row, label]
-  void (*forward32)(int64_t rows, int64_t classes, const float* x, const int64_t* labels, float* losses);
-  void (*forward64)(int64_t rows, int64_t classes, const double* x, const int64_t* labels, double* losses);
-  // out[row, c] = upstream * (softmax(x[row])[c] - (c == label)); upstream[row * upstream_step]
-  void (*backward32)(int64_t rows, int64_t classes, const float* x, const int64_t* labels, const float* upstream,
-                     int64_t upstream_step, float* out);
-  void (*backward64)(int64_t rows, int64_t classes, const double* x, const int64_t* labels, const double* upstream,
-                     int64_t upstream_step, double* out);
+  void (*forward)(DType stored, int64_t rows, int64_t classes, const void* x, const int64_t* labels, T* losses);
+  // out[row, c] = upstream * (softmax(x[row])[c] - (c == label)); upstream[row * upstream_step]; stored like x
+  void (*backward)(DType stored, int64_t rows, int64_t classes, const void* x, const int64_t* labels, const T* upstream, int64_t upstream_step,
+                   void* out);
+};
+
+struct CrossEntropyTable {
+  CrossEntropyFunctions<float> float32;
+  CrossEntropyFunctions<double> float64;
 };
 EXTENSOR_PER_ISA(const CrossEntropyTable& cross_entropy_table())
+
+template <class T>
+const CrossEntropyFunctions<T>& cross_entropy_functions() {
+  const CrossEntropyTable& table = EXTENSOR_SELECT(cross_entropy_table)();
+  if constexpr (sizeof(T) == 4) return table.float32;
+  else return table.float64;
+}
 
 }  // namespace extensor

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/threads.hpp"
+#include "kernels/convert/stored_rows.hpp"
 #include "kernels/reduce/fold.hpp"
 
 namespace extensor::EXTENSOR_ISA {
@@ -47,10 +48,18 @@ bool run_blocks(const PointwiseLoss& loss, Place place, Use use) {
   const double block_ns = double(std::min(block, loss.size)) * formula.cost_ns * (sizeof(T) / 4.0);
   parallel_for((loss.size + block - 1) / block, block_ns, [&](int64_t begin, int64_t end) {
     alignas(64) T buffer[block];
+    alignas(64) T widened[3][block];
     for (int64_t k = begin; k < end; ++k) {
       const int64_t start = k * block, count = std::min(block, loss.size - start);
       const void* in[3];
-      for (int i = 0; i < formula.inputs; ++i) in[i] = static_cast<const T*>(loss.in[i]) + start * loss.steps[i];
+      for (int i = 0; i < formula.inputs; ++i) {
+        in[i] = static_cast<const T*>(loss.in[i]) + start * loss.steps[i];
+        if constexpr (sizeof(T) == 4) {
+          if (!is_half(loss.stored) || loss.steps[i] == 0) continue;
+          widen_from(loss.stored, static_cast<const uint16_t*>(loss.in[i]) + start, widened[i], count);
+          in[i] = widened[i];
+        }
+      }
       if (!all_lie_in(loss.predictions, static_cast<const T*>(in[predictions]), count) ||
           !all_lie_in(loss.targets, static_cast<const T*>(in[targets]), count)) {
         inside.store(false, std::memory_order_relaxed);
@@ -67,8 +76,13 @@ bool run_blocks(const PointwiseLoss& loss, Place place, Use use) {
 
 template <class T>
 bool write(const PointwiseLoss& loss, void* out) {
+  const bool narrows = is_half(loss.stored);
   return run_blocks<T>(
-      loss, [&](int64_t start, T*) { return static_cast<T*>(out) + start; }, [](int64_t, const T*, int64_t) {});
+      loss, [&](int64_t start, T* buffer) { return narrows ? buffer : static_cast<T*>(out) + start; },
+      [&](int64_t k, const T* results, int64_t count) {
+        if constexpr (sizeof(T) == 4)
+          if (narrows) narrow_to(loss.stored, results, static_cast<uint16_t*>(out) + k * block, count);
+      });
 }
 
 template <class T>

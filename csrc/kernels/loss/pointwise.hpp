@@ -13,6 +13,7 @@ struct PointwiseLoss {
   int64_t size;
   const void* in[3];  // in order; contiguous, or one element that stands for all if its step is 0
   int64_t steps[3];
+  DType stored;  // float32 and float64 as they are; halves, of which single elements are given as float32, are widened block by block
   Domain predictions, targets;
   const double* scalars;
 };

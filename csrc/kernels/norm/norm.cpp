@@ -7,6 +7,7 @@
 
 #include "core/threads.hpp"
 #include "core/workspace.hpp"
+#include "kernels/convert/stored_rows.hpp"
 #include "kernels/elementwise/slopes.hpp"
 #include "kernels/norm/statistics.hpp"
 
@@ -17,11 +18,16 @@ namespace {
 // them. Longer rows would push each other out of the cache.
 constexpr int most_rows = wide_lanes<double>;
 
+template <class T>
+EXTENSOR_INLINE int64_t rows_at_once(const RowNorm<T>& norm) {
+  return norm.n * int64_t(sizeof(T)) <= 4096 ? most_rows : 1;
+}
+
 // body(first row, how many) for rows begin .. end, a few at a time or one by one.
 template <class T, class Body>
 EXTENSOR_INLINE void for_a_few_rows(const RowNorm<T>& norm, int64_t begin, int64_t end, const Body& body) {
   int64_t r = begin;
-  if (norm.n * int64_t(sizeof(T)) <= 4096)
+  if (rows_at_once(norm) > 1)
     for (; r + most_rows <= end; r += most_rows) body(r, std::integral_constant<int, most_rows>());
   for (; r < end; ++r) body(r, std::integral_constant<int, 1>());
 }
@@ -38,16 +44,21 @@ EXTENSOR_INLINE void write_row(const RowNorm<T>& norm, const T* x, const Normali
 }
 
 template <class T>
-void rows(const RowNorm<T>& norm, T* y) {
+void rows(const RowNorm<T>& norm, void* y) {
   const int64_t n = norm.n;
   parallel_for(norm.rows, double(n) * norm_ns + 10, [&](int64_t begin, int64_t end) {
+    RowsIn<T> source(norm.x, norm.stored, n, rows_at_once(norm));
+    RowsOut<T> result(y, norm.stored, n, rows_at_once(norm));
     for_a_few_rows(norm, begin, end, [&](int64_t r, auto wanted) {
       Normaliser<T> units[wanted];
-      const bool ordinary = normalise_rows(norm.x + r * n, n, norm.centre, norm.eps, units);
-      for (int k = 0; ordinary && k < wanted; ++k) write_row(norm, norm.x + (r + k) * n, units[k], y + (r + k) * n);
-      for (int64_t row = r; !ordinary && row < r + wanted; ++row)
-        with_normaliser(norm.x + row * n, n, norm.centre, norm.eps, y + row * n,
-                        [&](const T* x, const Normaliser<T>& unit, T) { write_row(norm, x, unit, y + row * n); });
+      const T* const from = source.at(r, wanted);
+      T* const to = result.at(r);
+      const bool ordinary = normalise_rows(from, n, norm.centre, norm.eps, units);
+      for (int k = 0; ordinary && k < wanted; ++k) write_row(norm, from + k * n, units[k], to + k * n);
+      for (int k = 0; !ordinary && k < wanted; ++k)
+        with_normaliser(from + k * n, n, norm.centre, norm.eps, to + k * n,
+                        [&](const T* x, const Normaliser<T>& unit, T) { write_row(norm, x, unit, to + k * n); });
+      result.done(r, wanted);
     });
   });
 }
@@ -95,7 +106,7 @@ EXTENSOR_INLINE void backward_rows(const RowNorm<T>& norm, const T* x, const Nor
 }
 
 template <class T>
-void rows_backward(const RowNorm<T>& norm, const T* g, T* grad_x, T* grad_weight, T* grad_bias) {
+void rows_backward(const RowNorm<T>& norm, const void* g, void* grad_x, T* grad_weight, T* grad_bias) {
   constexpr int64_t most_parts = 32;
   const int64_t n = norm.n, padded = (n + Vec<T>::lanes - 1) / Vec<T>::lanes * Vec<T>::lanes;
   Chunks chunks = plan_chunks(norm.rows, double(n) * norm_ns * 3 + 20);
@@ -111,17 +122,25 @@ void rows_backward(const RowNorm<T>& norm, const T* g, T* grad_x, T* grad_weight
     for (int64_t i = 0; mine != nullptr && i < 2 * padded; ++i) mine[i] = 0;
     Workspace<T> room(grad_x == nullptr ? n : 0);
     double *const weight_sums = grad_weight == nullptr ? nullptr : mine, *const bias_sums = grad_bias == nullptr ? nullptr : mine + padded;
-    const auto grads = [&](int64_t r) { return grad_x == nullptr ? nullptr : grad_x + r * n; };
+    const int64_t few = rows_at_once(norm);
+    RowsIn<T> source(norm.x, norm.stored, n, few), upstream(g, norm.stored, n, few);
+    RowsOut<T> result(grad_x, norm.stored, n, few);
     for_a_few_rows(norm, begin, end, [&](int64_t r, auto wanted) {
       Normaliser<T> units[wanted];
-      if (normalise_rows(norm.x + r * n, n, norm.centre, norm.eps, units))
-        return backward_rows<T, wanted>(norm, norm.x + r * n, units, T(1), g + r * n, grads(r), weight_sums, bias_sums);
-      for (int64_t row = r; row < r + wanted; ++row)
-        with_normaliser(norm.x + row * n, n, norm.centre, norm.eps, grad_x == nullptr ? room.data() : grads(row),
-                        [&](const T* x, const Normaliser<T>& unit, T factor) {
-                          const Normaliser<T> alone[1] = {unit};
-                          backward_rows<T, 1>(norm, x, alone, factor, g + row * n, grads(row), weight_sums, bias_sums);
-                        });
+      const T *const from = source.at(r, wanted), *const arriving = upstream.at(r, wanted);
+      T* const to = result.at(r);
+      if (normalise_rows(from, n, norm.centre, norm.eps, units))
+        backward_rows<T, wanted>(norm, from, units, T(1), arriving, to, weight_sums, bias_sums);
+      else
+        for (int k = 0; k < wanted; ++k) {
+          T* const grads = to == nullptr ? nullptr : to + k * n;
+          with_normaliser(from + k * n, n, norm.centre, norm.eps, grads == nullptr ? room.data() : grads,
+                          [&](const T* x, const Normaliser<T>& unit, T factor) {
+                            const Normaliser<T> alone[1] = {unit};
+                            backward_rows<T, 1>(norm, x, alone, factor, arriving + k * n, grads, weight_sums, bias_sums);
+                          });
+        }
+      result.done(r, wanted);
     });
   });
   for (int64_t c = 1; sums && c < chunks.count; ++c)

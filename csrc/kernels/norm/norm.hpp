@@ -3,15 +3,18 @@
 
 #include <cstdint>
 
+#include "core/dtype.hpp"
 #include "core/isa.hpp"
 
 namespace extensor {
 
-// Rows of n neighbours. `centre` is false for the RMS norm, which keeps the mean. Absent operands are nullptr.
+// Rows of n neighbours. `centre` is false for the RMS norm, which keeps the mean. Absent operands are nullptr. x, y and their gradients
+// are `stored` as T, or as halves if T is float.
 template <class T>
 struct RowNorm {
   int64_t rows, n;
-  const T* x;
+  DType stored;
+  const void* x;
   const T* weight;
   const T* bias;
   double eps;
@@ -54,9 +57,9 @@ struct GroupNorm {
 
 template <class T>
 struct NormFunctions {
-  void (*rows)(const RowNorm<T>&, T* y);
+  void (*rows)(const RowNorm<T>&, void* y);
   // grad_x may be nullptr; so may grad_weight and grad_bias (n values each).
-  void (*rows_backward)(const RowNorm<T>&, const T* g, T* grad_x, T* grad_weight, T* grad_bias);
+  void (*rows_backward)(const RowNorm<T>&, const void* g, void* grad_x, T* grad_weight, T* grad_bias);
   // new_mean and new_var (one value per channel) may be nullptr.
   void (*channels)(const ChannelNorm<T>&, T* y, T* new_mean, T* new_var);
   // g_mean and g_var, of the new statistics, are nullptr for zeros.

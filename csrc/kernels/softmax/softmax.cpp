@@ -2,21 +2,27 @@
 #include "kernels/softmax/softmax.hpp"
 
 #include "core/threads.hpp"
+#include "kernels/convert/stored_rows.hpp"
 #include "kernels/softmax/columns.hpp"
 
 namespace extensor::EXTENSOR_ISA {
 namespace {
 
 template <class T>
-void run_rows(Softmax kind, int64_t outer, int64_t n, const T* a, const T* b, T* out) {
+void run_rows(Softmax kind, DType stored, int64_t outer, int64_t n, const void* a, const void* b, void* out) {
   parallel_for(outer, double(n) * softmax_ns(kind) * (sizeof(T) / 4.0) + 10, [&](int64_t begin, int64_t end) {
+    RowsIn<T> first(a, stored, n), second(b, stored, n);
+    RowsOut<T> result(out, stored, n);
     for (int64_t o = begin; o < end; ++o) {
+      const T *const x = first.at(o), *const y = second.at(o);
+      T* const to = result.at(o);
       switch (kind) {
-        case Softmax::forward: softmax_row(a + o * n, n, out + o * n); break;
-        case Softmax::backward: softmax_backward_row(a + o * n, b + o * n, n, out + o * n); break;
-        case Softmax::log_forward: log_softmax_row(a + o * n, n, out + o * n); break;
-        case Softmax::log_backward: log_softmax_backward_row(a + o * n, b + o * n, n, out + o * n); break;
+        case Softmax::forward: softmax_row(x, n, to); break;
+        case Softmax::backward: softmax_backward_row(x, y, n, to); break;
+        case Softmax::log_forward: log_softmax_row(x, n, to); break;
+        case Softmax::log_backward: log_softmax_backward_row(x, y, n, to); break;
       }
+      result.done(o);
     }
   });
 }
@@ -43,9 +49,9 @@ void run_columns(Softmax kind, int64_t outer, int64_t length, int64_t inner, con
 }
 
 template <class T>
-void run(Softmax kind, int64_t outer, int64_t length, int64_t inner, const T* a, const T* b, T* out) {
-  if (inner == 1) run_rows(kind, outer, length, a, b, out);
-  else run_columns(kind, outer, length, inner, a, b, out);
+void run(Softmax kind, DType stored, int64_t outer, int64_t length, int64_t inner, const void* a, const void* b, void* out) {
+  if (inner == 1) run_rows<T>(kind, stored, outer, length, a, b, out);
+  else run_columns(kind, outer, length, inner, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(out));
 }
 
 }  // namespace

@@ -11,20 +11,17 @@ namespace extensor {
 enum class Softmax { forward, backward, log_forward, log_backward };
 
 // Dense tensors seen as [outer, length, inner], along `length`. The forward reads `a`; a backward reads the upstream
-// gradient `a` and the forward's output `b`.
+// gradient `a` and the forward's output `b`. All are `stored` as T, or as halves if T is float and inner 1.
 struct SoftmaxTable {
-  void (*float32)(Softmax, int64_t outer, int64_t length, int64_t inner, const float* a, const float* b, float* out);
-  void (*float64)(Softmax, int64_t outer, int64_t length, int64_t inner, const double* a, const double* b, double* out);
+  void (*float32)(Softmax, DType stored, int64_t outer, int64_t length, int64_t inner, const void* a, const void* b, void* out);
+  void (*float64)(Softmax, DType stored, int64_t outer, int64_t length, int64_t inner, const void* a, const void* b, void* out);
 };
 EXTENSOR_PER_ISA(const SoftmaxTable& softmax_table())
 
 inline void softmax(DType dtype, Softmax kind, int64_t outer, int64_t length, int64_t inner, const void* a, const void* b,
                     void* out) {
   const SoftmaxTable& table = EXTENSOR_SELECT(softmax_table)();
-  if (dtype == DType::float32)
-    table.float32(kind, outer, length, inner, static_cast<const float*>(a), static_cast<const float*>(b), static_cast<float*>(out));
-  else
-    table.float64(kind, outer, length, inner, static_cast<const double*>(a), static_cast<const double*>(b), static_cast<double*>(out));
+  (dtype == DType::float64 ? table.float64 : table.float32)(kind, dtype, outer, length, inner, a, b, out);
 }
 
 // Rough time of one element.
