@@ -136,6 +136,8 @@ def cast_arguments(
     dtype, casts = (float32, HALF) if policy == "float32" else (_DTYPES[mode], _CASTABLE)
     given, options = args, kwargs
     if policy == "half":
+        if not kwargs and all(map(_is_castable, args)):  # nearly every call: tensors alone
+            return [v if v is None else _cast(v, dtype) for v in args], kwargs
         names, targets = rule.names, rule.targets
         count = rule.signature.positional
         given = tuple(
@@ -149,6 +151,11 @@ def cast_arguments(
         [_with_casts(v, dtype, casts) for v in given],
         {name: _with_casts(v, dtype, casts) for name, v in options.items()},
     )
+
+
+def _is_castable(value: Any) -> bool:
+    """Whether a value is a tensor that autocast may cast, or none at all."""
+    return value is None or (isinstance(value, ExTensor) and value.dtype in _CASTABLE)
 
 
 def _as_operand(value: Any) -> Any:
