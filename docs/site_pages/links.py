@@ -15,6 +15,7 @@ OTHERS = {
     "CONTRIBUTING.md": "contributing.md",
     "benchmarks/results/bench.png": "performance/bench.png",
     "benchmarks/results/compiled.md": "performance/index.md",
+    "benchmarks/results/half.md": "performance/index.md",
     "benchmarks/results/inference.md": "performance/index.md",
     "src/extensor/cli/__init__.py": "reference/command_line.md",
     "src/extensor/ops": "cards/index.md",
