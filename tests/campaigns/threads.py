@@ -11,6 +11,7 @@ import sys
 
 from campaign import Campaign
 
+EXITS = ("exit", "exit by an exception", "exit from a thread")  # with threads inside ops
 PATIENCE = 500  # seconds: a trial takes one or two, and minutes on a machine that is busy with other things
 START = """
 import os, random, sys, threading, time
@@ -95,9 +96,11 @@ def run(campaign: Campaign) -> None:
     rng = random.Random(campaign.seed)
     cases = campaign.corpus()
     while campaign.goes_on():
-        kind, seed = cases.pop() if cases else [rng.choice(["exit", *TRIALS]), rng.getrandbits(31)]
+        kind, seed = cases.pop() if cases else [rng.choice([*EXITS * 2, *TRIALS]), rng.getrandbits(31)]
         problem = _problem(kind, seed)
         campaign.did("processes")
+        if kind in EXITS:
+            campaign.did("exits with threads inside ops")
         campaign.did(kind)
         if problem:
             campaign.found(f"{kind}, seed {seed}: {problem}", [kind, seed])

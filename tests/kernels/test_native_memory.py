@@ -95,10 +95,11 @@ def _hold(count: int, elements: int) -> list[np.ndarray]:
 
 def test_buffers_that_nobody_needs_any_more_go_back() -> None:
     et.release_memory()
-    _native.set_buffer_wait(200)
+    _native.set_buffer_wait(600_000)  # milliseconds: none of what follows takes so long
     _hold(20, 100_000)
     _hold(2, 1_000_000)
     assert et.memory().cached >= 20 * 400_000 + 2 * 4_000_000
+    _native.set_buffer_wait(200)
     for _ in range(30):  # another phase of the program
         _hold(3, 50_000)
         time.sleep(0.02)

@@ -140,6 +140,7 @@ def run():
 """
 
 
+@pytest.mark.plain_build
 @pytest.mark.skipif(
     not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2, reason="needs two cores"
 )
@@ -209,6 +210,7 @@ print(len(run()))
     assert _python(WORKERS.replace("{threads}", "1") + code).split() == ["True", "7"]
 
 
+@pytest.mark.plain_build
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals as POSIX has them")
 def test_signals_are_left_to_the_threads_of_python() -> None:
     code = """
