@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
@@ -13,6 +14,7 @@ from .errors import describe
 from .tensor import ExTensor, Shape, asarray, needs_grad
 
 Scalar = (bool, int, float)
+MOST_ELEMENTS = np.iinfo(np.intp).max // 16  # whose bytes can still be counted, whatever their dtype
 INTS = frozenset({int})
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -125,7 +127,10 @@ def shape_of(function: str, name: str, value: Any) -> Shape:
         return value.shape
     if isinstance(value, (*Scalar, np.generic)):
         return ()
-    return as_shape(function, name, value)
+    shape = as_shape(function, name, value)
+    if math.prod(filter(None, shape)) > MOST_ELEMENTS:
+        raise ValueError(f"[{function}] {name} of shape {shape} has more elements than any memory holds")
+    return shape
 
 
 def dtype_of(value: Any, otherwise: np.dtype[Any]) -> np.dtype[Any]:

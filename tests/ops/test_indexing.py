@@ -181,7 +181,7 @@ REFUSED = [
     ("index", (X, slice(0.5)), TypeError, "slices"),
     ("index_backward", (X, (2, 3), 0), ValueError, "grad_output"),
     ("index_backward", (X[0], np.zeros((2, 3), np.int64), 0), TypeError, "int64"),
-    ("index_backward", (X[0, 0], (1 << 70, 1 << 62), ()), ValueError, "dimension"),
+    ("index_backward", (X[0, 0], (1 << 70, 1 << 62), ()), ValueError, "than any memory"),
     ("index_set", (X, 0, np.zeros(2)), ValueError, r"values of shape \(2,\)"),
     ("index_set", (X, 0, np.zeros((1, 3))), ValueError, "values of shape"),
     ("index_set", (np.zeros(2, np.int64), 0, 0.5), TypeError, "float32"),

@@ -330,3 +330,10 @@ def test_backward_errors(name: str) -> None:
 
 def test_a_complex_gradient_of_a_real_product_is_its_real_part() -> None:
     assert et.prod_backward(et.tensor(2 + 3j), et.tensor([2.0, 5.0])).tolist() == [10.0, 4.0]
+
+
+@pytest.mark.parametrize("shape", [(3, 1 << 62), (1 << 70,), (0, 1 << 62, 1 << 62)])
+def test_shapes_beyond_every_memory(shape: tuple[int, ...]) -> None:
+    for backward in (et.sum_backward, et.mean_backward, et.max_reduce_backward):
+        with pytest.raises((ValueError, TypeError), match=rf"^\[{backward.__name__}\] "):
+            backward(et.tensor(1.0), shape)
