@@ -14,7 +14,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,7 +83,10 @@ def main() -> int:
     jobs = [(command, title, words) for command in chosen for title, words in checks(command)]
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         complaints = 0
-        for said in pool.map(run, jobs):
+        for done in as_completed(
+            [pool.submit(run, job) for job in jobs]
+        ):  # some sources take an hour of a busy machine
+            said = done.result()
             complaints += bool(said)
             print(said, end="", flush=True)
     print(f"{len(chosen)} compilations, {len(jobs)} readings: {complaints} with something to say")
