@@ -7,13 +7,15 @@
 
 namespace extensor::EXTENSOR_ISA {
 
-// x = k pi/2 + r + low. The first two parts of pi/2 have so few bits that their steps are exact; no part is negative,
-// so that -0 stays -0. The last bits of k_bits are those of k; low is for tan, and only if r is not small.
-template <class T> struct Angle {
+// x = k pi/2 + rest, without the last two parts of pi/2. The first two have so few bits that their steps are exact; no part is
+// negative, so that -0 stays -0. The last bits of k_bits are those of k.
+template <class T> struct Turns {
   Integers<T> k_bits;
-  Vec<T> r, low;
+  Vec<T> k, rest;
 };
 template <class T> constexpr double largest_angle = pick<T>(6000.0, 1.0e6);
+template <class T> constexpr double third_part = pick<T>(1.5893254773528196e-08, 6.123233995736765e-17);
+template <class T> constexpr double fourth_part = pick<T>(6.123233995736766e-17, 1.082856673921914e-32);
 
 // x - k part as if the product were exact: beside a multiple of pi/2 nearly nothing is left of x.
 template <class T> EXTENSOR_INLINE Vec<T> without_multiple(Vec<T> x, Vec<T> k, double part) {
@@ -22,14 +24,25 @@ template <class T> EXTENSOR_INLINE Vec<T> without_multiple(Vec<T> x, Vec<T> k, d
   return (x - product.first) - product.second;
 }
 
-template <class T> EXTENSOR_INLINE Angle<T> reduce_angle(Vec<T> x) {
+template <class T> EXTENSOR_INLINE Turns<T> count_turns(Vec<T> x) {
   const Vec<T> shifted = fma(x, 0.6366197723675814, rounding_shift<T>);
   const Vec<T> k = shifted - rounding_shift<T>;
   const Vec<T> first = fma(k, -pick<T>(1.5703125, 1.5707963267341256), x);
-  const Vec<T> second = without_multiple(first, k, pick<T>(0.0004838109016418457, 6.077094383272197e-11));
-  const double third = pick<T>(1.5893254773528196e-08, 6.123233995736765e-17);
-  const Vec<T> r = fma(k, -pick<T>(6.123233995736766e-17, 1.082856673921914e-32), without_multiple(second, k, third));
-  return {bits(shifted), r, fma(k, -third, second - r)};
+  return {bits(shifted), k, without_multiple(first, k, pick<T>(0.0004838109016418457, 6.077094383272197e-11))};
+}
+
+// The angle beyond k quarters of a turn.
+template <class T> EXTENSOR_INLINE Vec<T> angle_of(const Turns<T>& turns) {
+  return fma(turns.k, -fourth_part<T>, without_multiple(turns.rest, turns.k, third_part<T>));
+}
+
+// The same angle as an unevaluated sum: beside a pole tan has the relative error of its angle, and its slope twice that.
+template <class T> EXTENSOR_INLINE Pair<T> angle_in_two(const Turns<T>& turns) {
+  const Pair<T> product = exact_product(turns.k, Vec<T>(third_part<T>));
+  const Vec<T> r = turns.rest - product.first, step = r - turns.rest;
+  const Vec<T> lost = (turns.rest - (r - step)) - (product.first + step);
+  const Vec<T> low = fma(turns.k, -fourth_part<T>, lost - product.second);
+  return {r, select(abs(turns.k) > 0.0, low, -0.0)};
 }
 
 // Angles too large for the reduction above, lane by lane through the C library in double precision.
@@ -53,12 +66,12 @@ template <class T, int count> EXTENSOR_INLINE Vec<T> polynomial_from_zero(Vec<T>
 
 // sin(x + quarters * pi/2)
 template <class T> EXTENSOR_INLINE Vec<T> sin_shifted(Vec<T> x, int quarters) {
-  const Angle<T> angle = reduce_angle(x);
-  const Vec<T> z = angle.r * angle.r;
-  const Integers<T> k = angle.k_bits + Integers<T>(quarters);
+  const Turns<T> turns = count_turns(x);
+  const Vec<T> r = angle_of(turns), z = r * r;
+  const Integers<T> k = turns.k_bits + Integers<T>(quarters);
   const Mask<T> odd = (k & Integers<T>(1)) != Integers<T>(0);
   const Vec<T> cosine = fma(z, fma(z, polynomial(z, Terms<T>::cos), -0.5), 1.0);
-  const Vec<T> value = select(odd, cosine, fma(angle.r, polynomial_from_zero(z, Terms<T>::sin), angle.r));
+  const Vec<T> value = select(odd, cosine, fma(r, polynomial_from_zero(z, Terms<T>::sin), r));
   return from_bits(bits(value) ^ ((k & Integers<T>(2)) << (Format<T>::bits - 2)));
 }
 
@@ -71,15 +84,15 @@ template <class T> EXTENSOR_INLINE Vec<T> cos(Vec<T> x) {
 }
 
 template <class T> EXTENSOR_INLINE Vec<T> tan(Vec<T> x) {
-  const Angle<T> angle = reduce_angle(x);
-  const Vec<T> z = angle.r * angle.r;
-  const Vec<T> low = select(z > 1e-7, angle.low, -0.0);
-  const Vec<T> rest = fma(angle.r, polynomial_from_zero(z, Terms<T>::tan), low);
-  const Vec<T> t = angle.r + rest;
-  const Mask<T> odd = (angle.k_bits & Integers<T>(1)) != Integers<T>(0);
+  const Turns<T> turns = count_turns(x);
+  const Pair<T> angle = angle_in_two(turns);
+  const Vec<T> r = angle.first, z = r * r;
+  const Vec<T> rest = fma(r, polynomial_from_zero(z, Terms<T>::tan), angle.second);
+  const Vec<T> t = r + rest;
+  const Mask<T> odd = (turns.k_bits & Integers<T>(1)) != Integers<T>(0);
   // -1/(t + lost), with what t lost in rounding: q - q (1 + q (t + lost)), q = -1/t up to its own rounding.
   const Vec<T> q = -1.0 / t;
-  const Vec<T> missing = fma(q, t, 1.0) + q * (rest - (t - angle.r));
+  const Vec<T> missing = fma(q, t, 1.0) + q * (rest - (t - r));
   const Vec<T> inverse = select(abs(q) < infinity, fma(q, missing, q), q);
   return mend_large_angles(x, select(odd, inverse, t), [](double a) { return std::tan(a); });
 }
