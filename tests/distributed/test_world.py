@@ -107,6 +107,6 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, present: bool
     monkeypatch.setenv("PMI_SIZE", "4")
     monkeypatch.delitem(sys.modules, "mpi4py.MPI", raising=False)
     monkeypatch.setattr(importlib, "import_module", find)
-    with pytest.raises(ImportError, match=r"\.\[mpi\]") as caught:
+    with pytest.raises(ImportError, match="pip install mpi4py mpich") as caught:
         World()
     assert ("finds no MPI" if present else "mpi4py is not installed") in str(caught.value)

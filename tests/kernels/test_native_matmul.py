@@ -218,12 +218,6 @@ def test_dot_and_inner(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
     assert NATIVE["inner"](a, np.ones((2, a.shape[-1]))) is NotImplemented
 
 
-def test_outer() -> None:
-    a, b = numbers(300), numbers(47)
-    np.testing.assert_array_equal(NATIVE["outer"](a, b[::-1]), np.outer(a, b[::-1]))
-    np.testing.assert_array_equal(NATIVE["outer"](a, b), np.outer(a, b))
-
-
 @pytest.fixture
 def threads():  # type: ignore[no-untyped-def]
     before = get_num_threads()
