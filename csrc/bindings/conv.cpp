@@ -112,7 +112,7 @@ PyObject* call_conv2d(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return out.release();
 }
 
-// What a joined convolution remembers: the weight of its last call, which it holds so that nobody writes to it, and what was made
+// What a fused convolution remembers: the weight of its last call, which it holds so that nobody writes to it, and what was made
 // of it. Another weight or shape begins anew.
 struct ConvMemory {
   Ref<> weight;
@@ -127,7 +127,7 @@ struct ConvMemory {
 // x, weight, bias, stride, padding, dilation, groups; weight, bias, mean, variance and eps of a batch norm in evaluation, with
 // None for a mean if there is none, and then nothing to add; a tensor to add or None; whether relu follows; and how many results, which nobody needs,
 // come before and behind: steps of a program in one.
-PyObject* call_joined_conv2d(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+PyObject* call_fused_conv2d(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   auto* memory = static_cast<ConvMemory*>(PyCapsule_GetPointer(self, nullptr));
   bool relu;
   double eps;
@@ -164,12 +164,12 @@ PyObject* call_joined_conv2d(PyObject* self, PyObject* const* args, Py_ssize_t c
   return found.release();
 }
 
-PyObject* make_joined_conv2d(PyObject*, PyObject* const*, Py_ssize_t count) {
+PyObject* make_fused_conv2d(PyObject*, PyObject* const*, Py_ssize_t count) {
   if (count != 0) return not_covered();
   auto memory = std::make_unique<ConvMemory>();
   Ref<> capsule = owned(PyCapsule_New(memory.get(), nullptr, [](PyObject* self) { delete static_cast<ConvMemory*>(PyCapsule_GetPointer(self, nullptr)); }));
   memory.release();
-  return make_kernel(call_joined_conv2d, std::move(capsule)).release();
+  return make_kernel(call_fused_conv2d, std::move(capsule)).release();
 }
 
 // x, weight, bias, stride, padding, dilation, groups, output_padding. The images x are those on the outputs' side.
@@ -257,6 +257,6 @@ void bind_conv(PyObject* kernels) {
   add_kernel(kernels, "conv_transpose2d_backward", call_backward<true>);
 }
 
-void bind_joined(PyObject* module_dict) { add_kernel(module_dict, "joined_conv2d", make_joined_conv2d); }
+void bind_fused(PyObject* module_dict) { add_kernel(module_dict, "fused_conv2d", make_fused_conv2d); }
 
 }  // namespace extensor

@@ -24,8 +24,8 @@ namespace extensor {
 void bind_casting(PyObject* kernels);
 void bind_conv(PyObject* kernels);
 void bind_ctc(PyObject* kernels);
-void bind_joined(PyObject* module_dict);
-void bind_joined_linear(PyObject* module_dict);
+void bind_fused(PyObject* module_dict);
+void bind_fused_linear(PyObject* module_dict);
 void bind_attention(PyObject* kernels);
 void bind_elementwise(PyObject* kernels);
 void bind_gather(PyObject* kernels);
@@ -150,8 +150,8 @@ void fill(PyObject* module) {
   import_numpy();
   if (PyModule_AddFunctions(module, functions) < 0) throw PythonError();
   bind_recorder(module);
-  bind_joined(PyModule_GetDict(module));
-  bind_joined_linear(PyModule_GetDict(module));
+  bind_fused(PyModule_GetDict(module));
+  bind_fused_linear(PyModule_GetDict(module));
   const Ref<> kernels = owned(PyDict_New());
   for (const auto bind : {bind_casting, bind_conv, bind_ctc, bind_attention, bind_elementwise, bind_gather, bind_guards, bind_loss, bind_loss_metric, bind_matmul,
                           bind_optim, bind_optim_adaptive, bind_optim_matrices, bind_moving, bind_pooling, bind_regions, bind_resample, bind_sample, bind_sort, bind_norm, bind_random, bind_recurrent, bind_reduce, bind_reduce_backward, bind_softmax, bind_clipping, bind_unscale,

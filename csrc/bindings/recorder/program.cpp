@@ -274,15 +274,15 @@ class Run {
       values_[next_++] = made;
       return true;
     }
-    if (step.join == Instruction::activation && (joined_ >> step.join_number & 1)) {
+    if (step.fusion == Instruction::activation && (fused_ >> step.fusion_number & 1)) {
       values_[next_++] = Py_NewRef(arguments_[0]);
       return true;
     }
     PyObject* found = not_covered();
-    if (step.join == Instruction::product && kept_ == nullptr) {
+    if (step.fusion == Instruction::product && kept_ == nullptr) {
       arguments_.push_back(name_relu);
       found = called(step, found);
-      joined_ |= (unsigned long long)(found != Py_NotImplemented) << step.join_number;
+      fused_ |= (unsigned long long)(found != Py_NotImplemented) << step.fusion_number;
     }
     if (found == Py_NotImplemented && step.native != nullptr) {
       arguments_.resize(count);
@@ -356,7 +356,7 @@ class Run {
   Program* program_;
   PyObject* kept_;  // a list that results of steps are kept in, or nullptr
   std::vector<PyObject*> values_, arguments_, tensors_;
-  unsigned long long joined_ = 0;  // bit i: the activation is in the product of join i
+  unsigned long long fused_ = 0;  // bit i: the activation is in the product of fusion i
   size_t next_ = 0, dropped_ = 0;  // the next value; how many old gradients are gone
   bool committed_ = false;
 };

@@ -56,8 +56,8 @@ struct Instruction {
   bool commits;               // from here on the world has changed, and the program cannot be given up
   GroupCalls groups = {};                // of an update
   std::vector<SpareArrays*> spare = {};  // for each result: arrays like it that nobody holds, or nullptr
-  enum Join : char { none, product, activation } join = none;  // a product that applies the activation; that activation
-  int join_number = 0;  // what the two have in common
+  enum Fusion : char { none, product, activation } fusion = none;  // a product that applies the activation; that activation
+  int fusion_number = 0;  // what the two have in common
   long long nanoseconds = 0;
 };
 

@@ -131,8 +131,8 @@ void join_activations(Program* self, PyObject* described) {
   for (const Effect& effect : *self->effects)
     if (effect.value >= 0) uses[size_t(effect.value)] += 2;
   note_values(*self->result, uses);
-  int joins = 0;
-  for (size_t i = 0; i < steps.size() && joins < 64; ++i) {
+  int fusions = 0;
+  for (size_t i = 0; i < steps.size() && fusions < 64; ++i) {
     Instruction& relu = steps[i];
     if (relu.native == nullptr || relu.arguments.size() != 1 || std::strcmp(name_of(item(item(described, Py_ssize_t(i)), 1)), "relu") != 0) continue;
     const size_t from = size_t(relu.arguments[0]);
@@ -140,9 +140,9 @@ void join_activations(Program* self, PyObject* described) {
     Instruction& product = steps[size_t(maker[from])];
     const char* name = product.native == nullptr ? "" : name_of(item(item(described, maker[from]), 1));
     if (std::strcmp(name, "linear") != 0 && std::strcmp(name, "conv2d") != 0) continue;
-    product.join = Instruction::product;
-    relu.join = Instruction::activation;
-    product.join_number = relu.join_number = joins++;
+    product.fusion = Instruction::product;
+    relu.fusion = Instruction::activation;
+    product.fusion_number = relu.fusion_number = fusions++;
   }
 }
 

@@ -18,8 +18,8 @@ from ..tensor import ExTensor, asarray
 from .checking import checked_run
 from .device_program import DeviceProgram
 from .drawing import boxes_of
-from .joined_norms import join_norms
-from .joining import join_steps
+from .fused_norms import fuse_norms
+from .fusion import fuse_steps
 from .program import Program
 from .recording import Recording
 from .report import report
@@ -52,7 +52,7 @@ class Compiled:
         self.check = check
         self.fallback = fallback
         self.warns = warns
-        self.keeps = keeps  # joined steps, which hold weights and what they made of them
+        self.keeps = keeps  # fused steps, which hold weights and what they made of them
         self.programs: list[Program] = []
         self.recordings = 0
         self.eager_calls = 0
@@ -102,8 +102,8 @@ class Compiled:
     def _keep(self, recording: Recording, args: Any, kwargs: Any, result: Any) -> None:
         if self._make is Program and not self.check:  # which compares step by step
             if self.keeps:
-                join_steps(recording, result)
-            join_norms(recording, result)
+                fuse_steps(recording, result)
+            fuse_norms(recording, result)
         try:
             program = self._make(self.fn, recording, args, kwargs, result)
         except CompileError as error:  # of what a device cannot run

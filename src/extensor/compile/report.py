@@ -32,9 +32,9 @@ def report(compiled: Any) -> str:
 def _parts(program: Any) -> str:
     """How many steps there are, and of which kinds."""
     steps = [step for step in program.recording.steps if step.kind in ("kernel", "call")]
-    joined = sum(" + " in step.name for step in steps)
+    fused = sum(" + " in step.name for step in steps)
     in_python = sum(step.kind == "call" and step.moves is None for step in steps)
-    notes = [f"{joined} of several kernels"] * bool(joined) + [f"{in_python} in Python"] * bool(in_python)
+    notes = [f"{fused} of several kernels"] * bool(fused) + [f"{in_python} in Python"] * bool(in_python)
     return f"{len(steps)} steps" + (f" ({', '.join(notes)})" if notes else "")
 
 

@@ -13,9 +13,9 @@ import extensor as et
 from extensor import nn
 from extensor.kernels.dispatch import KERNELS
 
-pytest.importorskip("extensor._native", reason="without the native core nothing is joined")
+pytest.importorskip("extensor._native", reason="without the native core nothing is fused")
 
-from extensor._native import joined_linear
+from extensor._native import fused_linear
 
 # rows, inputs, outputs: scalar products, panels, several blocks of inputs, slices of them, threads, and what is hardly there
 SIZES = [
@@ -44,14 +44,14 @@ def test_the_bits_of_its_parts(size: tuple[int, int, int], activation: str | Non
     rows, inputs, outputs = size
     rng = np.random.default_rng(0)
     weight = rng.standard_normal((outputs, inputs)).astype(np.float32)
-    joined = joined_linear()
+    fused = fused_linear()
     for shape in ((rows,), (1, rows), (rows // 2, 2)):
         x = rng.standard_normal((*shape, inputs)).astype(np.float32)
         x.reshape(math.prod(shape), inputs)[1:2, :1] = np.nan
         for bias in (None, rng.standard_normal(outputs).astype(np.float32)):
             for added in (None, rng.standard_normal((*shape, outputs)).astype(np.float32)):
                 expected = after(native("linear", x, weight, bias), activation, added)
-                found = joined(x, weight, bias, activation, added, 0)
+                found = fused(x, weight, bias, activation, added, 0)
                 assert found.shape == expected.shape
                 assert found.tobytes() == expected.tobytes()
 
@@ -62,11 +62,11 @@ def test_threads_give_the_same_bits(threads: int) -> None:
     x, weight = (rng.standard_normal(shape).astype(np.float32) for shape in ((700, 600), (333, 600)))
     added = rng.standard_normal((700, 333)).astype(np.float32)
     expected = after(native("linear", x, weight, None), "gelu", added).tobytes()
-    before, joined = et.get_num_threads(), joined_linear()
+    before, fused = et.get_num_threads(), fused_linear()
     et.set_num_threads(threads)
     try:
         for _ in range(3):
-            assert joined(x, weight, None, "gelu", added, 0).tobytes() == expected
+            assert fused(x, weight, None, "gelu", added, 0).tobytes() == expected
     finally:
         et.set_num_threads(before)
 
@@ -87,20 +87,20 @@ def test_what_it_does_not_cover(spoiled: dict[str, Any]) -> None:
     given = {
         "x": np.ones((3, 12), np.float32), "weight": np.ones((5, 12), np.float32), "bias": None, "activation": None, "added": None,
     }  # fmt: skip
-    assert joined_linear()(*given.values(), 0).shape == (3, 5)
-    assert joined_linear()(*(given | spoiled).values(), 0) is NotImplemented
+    assert fused_linear()(*given.values(), 0).shape == (3, 5)
+    assert fused_linear()(*(given | spoiled).values(), 0) is NotImplemented
 
 
 def test_a_packed_weight_is_shared_and_let_go() -> None:
     x, weight = np.ones((16, 8), np.float32), np.ones((6, 8), np.float32)
-    before, joined = sys.getrefcount(weight), [joined_linear() for _ in range(3)]
-    for kernel in joined:
+    before, fused = sys.getrefcount(weight), [fused_linear() for _ in range(3)]
+    for kernel in fused:
         kernel(x, weight, None, None, None, 0)
     assert sys.getrefcount(weight) == before + 3  # each remembers it; it came only once
-    for kernel in joined:
+    for kernel in fused:
         kernel(x, weight, None, None, None, 0)
     assert sys.getrefcount(weight) == before + 4  # packed once for all
-    for kernel in joined:
+    for kernel in fused:
         kernel(x, weight.copy(), None, None, None, 0)
     assert sys.getrefcount(weight) == before
 

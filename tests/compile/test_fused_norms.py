@@ -1,4 +1,4 @@
-"""Batch norms of training programs, joined with the sum and relu behind them, give the bits of their parts."""
+"""Batch norms of training programs, fused with the sum and relu behind them, give the bits of their parts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import extensor as et
 from extensor import nn, optim
 from extensor.kernels.dispatch import KERNELS
 
-pytest.importorskip("extensor._native", reason="without the native core nothing is joined")
+pytest.importorskip("extensor._native", reason="without the native core nothing is fused")
 
 
 class Network(nn.Module):

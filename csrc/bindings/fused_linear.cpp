@@ -83,7 +83,7 @@ bool is_dense(PyArrayObject* array) {
 }
 
 // x, weight, bias; the name of an activation or None; a tensor to add or None; how many results, which nobody needs, come before.
-PyObject* call_joined_linear(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+PyObject* call_fused_linear(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   auto* memory = static_cast<LinearMemory*>(PyCapsule_GetPointer(self, nullptr));
   Activation activation;
   if (count != 6 || !read_activation(args[3], activation)) return not_covered();
@@ -118,16 +118,16 @@ PyObject* call_joined_linear(PyObject* self, PyObject* const* args, Py_ssize_t c
   return found.release();
 }
 
-PyObject* make_joined_linear(PyObject*, PyObject* const*, Py_ssize_t count) {
+PyObject* make_fused_linear(PyObject*, PyObject* const*, Py_ssize_t count) {
   if (count != 0) return not_covered();
   auto memory = std::make_unique<LinearMemory>();
   Ref<> capsule = owned(PyCapsule_New(memory.get(), nullptr, [](PyObject* self) { delete static_cast<LinearMemory*>(PyCapsule_GetPointer(self, nullptr)); }));
   memory.release();
-  return make_kernel(call_joined_linear, std::move(capsule)).release();
+  return make_kernel(call_fused_linear, std::move(capsule)).release();
 }
 
 }  // namespace
 
-void bind_joined_linear(PyObject* module_dict) { add_kernel(module_dict, "joined_linear", make_joined_linear); }
+void bind_fused_linear(PyObject* module_dict) { add_kernel(module_dict, "fused_linear", make_fused_linear); }
 
 }  // namespace extensor

@@ -12,9 +12,9 @@ import extensor as et
 from extensor import nn, optim
 from extensor.kernels.dispatch import KERNELS
 
-pytest.importorskip("extensor._native", reason="without the native core nothing is joined")
+pytest.importorskip("extensor._native", reason="without the native core nothing is fused")
 
-from extensor._native import joined_conv2d
+from extensor._native import fused_conv2d
 
 
 class Block(nn.Module):
@@ -76,12 +76,12 @@ class ReluFirst(nn.Module):
     def forward(self, x: et.ExTensor) -> et.ExTensor:
         a = self.norm(self.convolutions[0](x).relu())
         b = self.convolutions[1](a).relu() + x
-        c = (self.convolutions[2](b) + a).relu()  # a sum without a norm before it is not joined
+        c = (self.convolutions[2](b) + a).relu()  # a sum without a norm before it is not fused
         return self.convolutions[3](c).relu()
 
 
 @pytest.mark.parametrize("side", [5, 24])  # directly, and by Winograd's method
-def test_relu_is_joined_without_a_norm(side: int) -> None:
+def test_relu_is_fused_without_a_norm(side: int) -> None:
     et.seed(0)
     x = et.random.normal(1, (2, 16, side, side))
     model = trained(ReluFirst(16), x)
@@ -137,7 +137,7 @@ def test_changed_weights_are_noticed(name: str) -> None:
     assert expected != before
 
 
-def test_convolutions_of_a_training_step_are_not_joined() -> None:
+def test_convolutions_of_a_training_step_are_not_fused() -> None:
     model = Block(4)
     compiled = et.compile(lambda x: (model(x)[0] ** 2.0).sum().backward())
     compiled(et.random.normal(1, (2, 4, 6, 6)))
@@ -185,7 +185,7 @@ def test_a_kept_weight_has_the_bits_of_a_new_one(case: Any, spoil: float | None,
         weight[-1, 0, 0, -1] = spoil
     bias = rng.standard_normal(kernel[0]).astype(np.float32)
     options = ((stride,) * 2, (padding,) * 4, (dilation,) * 2, groups)
-    plain, rectified, joined = KERNELS["conv2d"].native, KERNELS["relu"].native, joined_conv2d()
+    plain, rectified, fused = KERNELS["conv2d"].native, KERNELS["relu"].native, fused_conv2d()
     assert plain is not None
     assert rectified is not None
     other = weight.copy()
@@ -194,7 +194,7 @@ def test_a_kept_weight_has_the_bits_of_a_new_one(case: Any, spoil: float | None,
         expected = plain(values, kernel_weight, bias, *options)
         if relu:
             expected = rectified(expected)
-        found = joined(values, kernel_weight, bias, *options, None, None, None, None, 0.0, None, relu, 0, 0)
+        found = fused(values, kernel_weight, bias, *options, None, None, None, None, 0.0, None, relu, 0, 0)
         assert found.tobytes() == expected.tobytes()
 
 
@@ -202,9 +202,9 @@ def test_the_weight_that_is_kept_is_held_and_let_go() -> None:
     import sys
 
     weight = np.ones((4, 4, 3, 3), np.float32)
-    joined, before = joined_conv2d(), sys.getrefcount(weight)
+    fused, before = fused_conv2d(), sys.getrefcount(weight)
     options = ((1, 1), (1, 1, 1, 1), (1, 1), 1, None, None, None, None, 0.0, None, False, 0, 0)
-    joined(np.ones((1, 4, 6, 6), np.float32), weight, None, *options)
+    fused(np.ones((1, 4, 6, 6), np.float32), weight, None, *options)
     assert sys.getrefcount(weight) == before + 1
-    del joined
+    del fused
     assert sys.getrefcount(weight) == before

@@ -1,7 +1,7 @@
 """Steps of an inference program that run as one: a convolution, the batch norm behind it, a shortcut's sum and relu; a convolution
 and relu; or a linear map, and the activation or the shortcut's sum behind it.
 
-Only what keeps the bits is joined: the joined kernel computes what its parts compute, in their order, with one pass over memory
+Only what keeps the bits is fused: the fused kernel computes what its parts compute, in their order, with one pass over memory
 instead of one for each. It also keeps what it made of its weight (transformed, or packed) as long as it is given the same array.
 Training steps are left alone: their weights are new every time, and their gradients need what lies between.
 """
@@ -20,30 +20,30 @@ from .recording import Place, Recording, Step
 from .trees import tensors_of
 
 try:
-    from .._native import joined_conv2d, joined_linear
+    from .._native import fused_conv2d, fused_linear
 except ModuleNotFoundError:
-    joined_conv2d = joined_linear = None  # type: ignore[assignment]
+    fused_conv2d = fused_linear = None  # type: ignore[assignment]
 
-__all__ = ["held_places", "join_steps", "one_by_one"]
+__all__ = ["fuse_steps", "held_places", "one_by_one"]
 
 
-def join_steps(recording: Recording, result: Any) -> None:
-    """Join what can be joined, if the run has changed no parameter and no gradient."""
-    if joined_conv2d is None or recording.committed or not _is_inference(recording):
+def fuse_steps(recording: Recording, result: Any) -> None:
+    """Fuse what can be fused, if the run has changed no parameter and no gradient."""
+    if fused_conv2d is None or recording.committed or not _is_inference(recording):
         return
     uses = Counter(place for step in recording.steps for place in step.arguments)
     uses.update(held_places(recording, result))
     steps = recording.steps
-    joined: list[Step | None] = []
-    while len(joined) < len(steps):
-        first = steps[len(joined)]
+    fused: list[Step | None] = []
+    while len(fused) < len(steps):
+        first = steps[len(fused)]
         kind = _CHAINS.get(first.name) if first.kind == "kernel" and _is_float32(first) else None
         if kind is None:
-            joined.append(first)
+            fused.append(first)
             continue
-        chain = kind(recording, steps, len(joined), uses)
-        joined += [chain.step(), *[None] * (len(chain.parts) - 1)]
-    recording.steps = [step for step in joined if step is not None]
+        chain = kind(recording, steps, len(fused), uses)
+        fused += [chain.step(), *[None] * (len(chain.parts) - 1)]
+    recording.steps = [step for step in fused if step is not None]
 
 
 def _is_inference(recording: Recording) -> bool:
@@ -90,7 +90,7 @@ class _Chain(ABC):
         """Whether the step is the next one of the chain."""
 
     @abstractmethod
-    def _joined(self, end: int, count: int) -> tuple[Any, list[Place]]:
+    def _fused(self, end: int, count: int) -> tuple[Any, list[Place]]:
         """The kernel, and its arguments: the result is number ``end`` of ``count``."""
 
     def step(self) -> Step:
@@ -99,7 +99,7 @@ class _Chain(ABC):
         last = self.parts[-1]
         end = len(results) - len(last.results)  # a batch norm's statistics come behind its result
         results[end] = last.results[0]
-        kernel, arguments = self._joined(end, len(results))
+        kernel, arguments = self._fused(end, len(results))
         name = " + ".join(part.name for part in self.parts)
         wanted = [None] * end + [last.first] + [None] * (len(results) - end - 1)
         reference = one_by_one(self.recording, self.parts, arguments, wanted)
@@ -161,7 +161,7 @@ class _ConvChain(_Chain):
             return True
         return self.norm is not None and self._takes_sum(step, made)
 
-    def _joined(self, end: int, count: int) -> tuple[Any, list[Place]]:
+    def _fused(self, end: int, count: int) -> tuple[Any, list[Place]]:
         keep = self.recording._constant
         if self.norm is None:
             after = [keep(None), keep(None), keep(None), keep(None), keep(0.0)]
@@ -169,7 +169,7 @@ class _ConvChain(_Chain):
             _, weight, bias, mean, variance, _, _, eps = self.norm.arguments
             after = [weight, bias, mean, variance, eps]
         more = [self._added(), keep(self.has_relu), keep(end), keep(count - end - 1)]
-        return joined_conv2d(), [*self.parts[0].arguments, *after, *more]
+        return fused_conv2d(), [*self.parts[0].arguments, *after, *more]
 
 
 class _LinearChain(_Chain):
@@ -186,9 +186,9 @@ class _LinearChain(_Chain):
             self.activation = "gelu_tanh" if self._value(step.arguments[1]) else "gelu"
         return self.activation is not None or self._takes_sum(step, made)
 
-    def _joined(self, end: int, count: int) -> tuple[Any, list[Place]]:
+    def _fused(self, end: int, count: int) -> tuple[Any, list[Place]]:
         keep = self.recording._constant
-        return joined_linear(), [*self.parts[0].arguments, keep(self.activation), self._added(), keep(end)]
+        return fused_linear(), [*self.parts[0].arguments, keep(self.activation), self._added(), keep(end)]
 
 
 _CHAINS: dict[str, type[_Chain]] = {"conv2d": _ConvChain, "linear": _LinearChain}
@@ -197,7 +197,7 @@ _CHAINS: dict[str, type[_Chain]] = {"conv2d": _ConvChain, "linear": _LinearChain
 def one_by_one(
     recording: Recording, parts: list[Step], arguments: list[Place], wanted: list[int | None]
 ) -> Any:
-    """The definition of a joined step: its parts, one after the other. It returns the results with these positions."""
+    """The definition of a fused step: its parts, one after the other. It returns the results with these positions."""
     own = {part.first + k for part in parts for k in range(len(part.results))}
 
     def where(place: Place) -> Any:

@@ -1,8 +1,8 @@
 """Steps of a training program that run as one: a batch norm, a shortcut's sum and relu; and on the way back the sum of two
 gradients, relu and the batch norm.
 
-Each of them alone reads and writes whole tensors and computes next to nothing. Joined, a channel is added up, normalised, summed
-and cut off while it is in the cache. The joined kernel computes what its parts compute, in their order, so the bits stay. The
+Each of them alone reads and writes whole tensors and computes next to nothing. Fused, a channel is added up, normalised, summed
+and cut off while it is in the cache. The fused kernel computes what its parts compute, in their order, so the bits stay. The
 tensor in front of relu is never written: relu_backward asks where it is above zero, and what relu returned is so in the same places.
 """
 
@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .joining import held_places, one_by_one
+from .fusion import held_places, one_by_one
 from .recording import Place, Recording, Step
 
-__all__ = ["join_norms"]
+__all__ = ["fuse_norms"]
 
 
-class _Joined(NamedTuple):
+class _Fused(NamedTuple):
     """A step that stands for several."""
 
     step: Step
@@ -29,14 +29,14 @@ class _Joined(NamedTuple):
     parts: list[int]
 
 
-def join_norms(recording: Recording, result: Any) -> None:
-    """Join the batch norms of a recording with what lies behind them."""
+def fuse_norms(recording: Recording, result: Any) -> None:
+    """Fuse the batch norms of a recording with what lies behind them."""
     if not any(step.name == "batch_norm" and step.native is not None for step in recording.steps):
         return
     found = _Norms(recording, result)
-    joined = [*found.forward(), *found.backward()]
-    if joined:
-        _put_in(recording, joined)
+    fused = [*found.forward(), *found.backward()]
+    if fused:
+        _put_in(recording, fused)
 
 
 class _Norms:
@@ -45,7 +45,7 @@ class _Norms:
     def __init__(self, recording: Recording, result: Any) -> None:
         self.recording, self.steps = recording, recording.steps
         self.held = set(held_places(recording, result))
-        self.taken: set[int] = set()  # the parts of what is joined already
+        self.taken: set[int] = set()  # the parts of what is fused already
         self.users: dict[Place, list[int]] = defaultdict(list)
         self.maker: dict[Place, int] = {}
         for i, step in enumerate(self.steps):
@@ -54,17 +54,17 @@ class _Norms:
             for k in range(len(step.results)):
                 self.maker[Place("result", step.first + k)] = i
 
-    def forward(self) -> list[_Joined]:
+    def forward(self) -> list[_Fused]:
         made = [self._behind(i) for i, step in enumerate(self.steps) if self._is(step, "batch_norm")]
-        return [joined for joined in made if joined is not None]
+        return [fused for fused in made if fused is not None]
 
-    def backward(self) -> list[_Joined]:
+    def backward(self) -> list[_Fused]:
         made = [self._before(i) for i, step in enumerate(self.steps) if self._is(step, "relu_backward")]
-        return [joined for joined in made if joined is not None]
+        return [fused for fused in made if fused is not None]
 
     # y = relu(batch_norm(x) [+ shortcut])
 
-    def _behind(self, at: int) -> _Joined | None:
+    def _behind(self, at: int) -> _Fused | None:
         norm = self.steps[at]
         if self._value(norm.arguments[5]) is not True or not _has_channels(norm):
             return None
@@ -93,7 +93,7 @@ class _Norms:
                 if user not in parts:
                     self._give(user, 1, _made(relu))
         arguments = [*norm.arguments, added, self.recording._constant(True)]
-        return self._joined(parts, follower, arguments, [relu.first, norm.first + 1, norm.first + 2])
+        return self._fused(parts, follower, arguments, [relu.first, norm.first + 1, norm.first + 2])
 
     def _only_user(self, step: Step) -> int | None:
         """The one step that needs the first result, besides relu_backward, which needs its sign."""
@@ -107,7 +107,7 @@ class _Norms:
 
     # batch_norm_backward(relu_backward(g [+ other], y), ...)
 
-    def _before(self, at: int) -> _Joined | None:
+    def _before(self, at: int) -> _Fused | None:
         relu = self.steps[at]
         norms = [i for i in self.users[_made(relu)] if self._is_norm_of(self.steps[i], _made(relu))]
         if len(norms) != 1 or not _has_channels(relu):
@@ -134,7 +134,7 @@ class _Norms:
         keeps = bool(others) or _made(relu) in self.held
         arguments = [*given, passed, added, self.recording._constant(keeps)]
         positions = [*range(norm.first, norm.first + 3), relu.first]
-        return self._joined(parts, at, arguments, positions, keeps)
+        return self._fused(parts, at, arguments, positions, keeps)
 
     def _is_norm_of(self, step: Step, gradient: Place) -> bool:
         return (
@@ -146,9 +146,9 @@ class _Norms:
 
     # Both
 
-    def _joined(
+    def _fused(
         self, parts: list[int], at: int, arguments: list[Place], positions: list[int], keeps: bool = True
-    ) -> _Joined:
+    ) -> _Fused:
         self.taken.update(parts)
         steps = [self.steps[i] for i in parts]
         shapes = {step.first + k: like for step in steps for k, like in enumerate(step.results)}
@@ -160,7 +160,7 @@ class _Norms:
         name = " + ".join(step.name for step in steps if step.name != "zeros")
         reference = one_by_one(self.recording, steps, arguments, wanted)
         step = Step("kernel", name, norm.native, reference, arguments, results, call=steps[-1].call)
-        return _Joined(step, positions, at, parts)
+        return _Fused(step, positions, at, parts)
 
     def _give(self, user: int, k: int, place: Place) -> None:
         step = self.steps[user]
@@ -195,10 +195,10 @@ def _has_channels(step: Step) -> bool:
     return like is not None and like[0] in (np.float32, np.float64) and len(like[1]) > 2
 
 
-def _put_in(recording: Recording, joined: list[_Joined]) -> None:
-    """Replace the parts by the joined steps, and number all results in the order in which they come now."""
-    gone = {part for each in joined for part in each.parts}
-    at = {each.at: each for each in joined}
+def _put_in(recording: Recording, fused: list[_Fused]) -> None:
+    """Replace the parts by the fused steps, and number all results in the order in which they come now."""
+    gone = {part for each in fused for part in each.parts}
+    at = {each.at: each for each in fused}
     order: list[int] = []
     steps: list[Step] = []
     turn: list[int] = []  # of each step that was there: how many of the steps now come before it
