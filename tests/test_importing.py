@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -80,3 +81,36 @@ def test_names_are_looked_for_without_the_extras() -> None:
         "assert et.config is config and not hasattr(et, 'no_such_name')"
     )
     assert in_a_fresh_interpreter(code) == ""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_child_forked_while_a_family_loads_can_use_it() -> None:
+    """The lock of a module that another thread is loading would stay locked in the child for ever."""
+    code = """
+import importlib.abc, os, sys, threading, time, warnings
+import extensor as et
+warnings.simplefilter("ignore")
+
+class Slow(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "extensor.ops.conv":
+            started.set()
+            time.sleep(0.5)
+
+started = threading.Event()
+sys.meta_path.insert(0, Slow())
+threading.Thread(target=lambda: et.conv2d, daemon=True).start()
+started.wait()
+child = os.fork()
+if child == 0:
+    et.conv2d
+    os._exit(0)
+for _ in range(1000):
+    done, status = os.waitpid(child, os.WNOHANG)
+    if done:
+        os._exit(status)
+    time.sleep(0.01)
+os.kill(child, 9)
+os._exit(3)
+"""
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

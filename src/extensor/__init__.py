@@ -2,11 +2,11 @@
 
 # ruff: noqa: F403, F405  (__all__ is the list; mypy and tests/public_api hold it to what the modules offer)
 
-import importlib as _importlib
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from ._habits import EXTENSOR as _EXTENSOR
 from ._habits import missing_from as _missing_from
+from ._loading import load as _load
 from .autograd import HOME_OF as _AUTOGRAD
 from .autograd import autocast, differentiable, no_grad
 from .compile import compile
@@ -272,7 +272,7 @@ else:
         if name not in _LATER:
             _missing(name)
         home = _LATER[name]
-        module = _importlib.import_module(f"{__name__}.{home or name}")
+        module = _load(f"{__name__}.{home or name}")
         if not home:
             return module  # the import has put it here
         globals()[name] = found = getattr(module, name)  # the next look finds it at once

@@ -22,6 +22,7 @@ FLOORS = [
         "_pure",
         "_habit_names",
         "_habits",
+        "_loading",
         "_html",
         "_numerals",
         "_printable",

@@ -1,10 +1,10 @@
 """Every operation and its gradient, as pairs of plain functions."""
 
-import importlib as _importlib
 import sys as _sys
 from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from .._loading import load as _load
 from ..kernels.namespace import provide_for_tensors as _provide_for_tensors
 from . import methods as _methods  # noqa: F401  (attaches the operators and methods of ExTensor)
 from ._later import FAMILY_OF as _FAMILY_OF
@@ -21,7 +21,7 @@ from .reduction import *  # noqa: F403
 from .selection import *  # noqa: F403
 from .shape import *  # noqa: F403
 
-_provide_for_tensors(lambda: _importlib.import_module(f"{__name__}._namespace").NAMESPACE)
+_provide_for_tensors(lambda: _load(f"{__name__}._namespace").NAMESPACE)
 
 if _TYPE_CHECKING:
     from .activation import *  # noqa: F403
@@ -76,4 +76,4 @@ else:
     def __getattr__(name: str) -> object:
         if name not in _FAMILY_OF:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(_importlib.import_module(f"{__name__}.{_FAMILY_OF[name]}"), name)
+        return getattr(_load(f"{__name__}.{_FAMILY_OF[name]}"), name)

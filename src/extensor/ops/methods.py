@@ -6,7 +6,6 @@ are declared in :class:`~extensor.tensor.ExTensor`.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._habits import TENSOR, in_place, teach
+from .._loading import load
 from ..devices import device_of, find_device, put
 from ..errors import GraphError, describe
 from ..tensor import ExTensor
@@ -96,7 +96,7 @@ def _later(name: str) -> Callable[..., Any]:
     """A method that loads its function with the first call, and gives way to it."""
 
     def method(self: ExTensor, *args: Any, **kwargs: Any) -> Any:
-        function = getattr(importlib.import_module(f"extensor.ops.{FAMILY_OF[name]}"), name)
+        function = getattr(load(f"extensor.ops.{FAMILY_OF[name]}"), name)
         setattr(ExTensor, name, function)
         return function(self, *args, **kwargs)
 
@@ -156,7 +156,7 @@ _BITS = {
 
 def _bits() -> ModuleType:
     """The functions of bits, which load on first use."""
-    return importlib.import_module("extensor.ops.bitwise")
+    return load("extensor.ops.bitwise")
 
 
 def _shift(name: str) -> Callable[..., Any]:
@@ -173,7 +173,7 @@ def _namespace(self: ExTensor, *, api_version: str | None = None) -> ModuleType:
         raise ValueError(
             f"[__array_namespace__] api_version must be a year of the standard up to 2025.12, got {describe(api_version)}"
         )
-    return importlib.import_module("extensor.array_api")
+    return load("extensor.array_api")
 
 
 def _array_ufunc(self: ExTensor, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
