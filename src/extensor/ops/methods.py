@@ -191,7 +191,7 @@ def _array_function(
 
 
 def _numpy_functions() -> ModuleType:
-    return importlib.import_module("extensor.ops._numpy_functions")
+    return load("extensor.ops._numpy_functions")
 
 
 def _to_device(self: ExTensor, device: Any, /, *, stream: Any = None) -> ExTensor:
