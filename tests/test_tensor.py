@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -257,3 +258,10 @@ def test_no_dtype_is_float32() -> None:
         et.eye(2, dtype=None),
     ):
         assert made.dtype == et.float32
+
+
+@pytest.mark.parametrize("make", [et.tensor, et.asarray])
+@pytest.mark.parametrize("dtype", [None, et.bool_])
+def test_not_implemented_is_no_number(make: Any, dtype: Any) -> None:
+    with pytest.raises(TypeError, match="data must be numbers: got NotImplemented"):
+        make(NotImplemented, dtype=dtype)

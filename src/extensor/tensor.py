@@ -545,6 +545,8 @@ def _to_numpy(function: str, data: Any, dtype: Any, copy: bool | None) -> np.nda
     wanted = None if dtype is None else as_dtype(function, dtype)
     if isinstance(data, ExTensor):
         data = data._array
+    if data is NotImplemented:  # NumPy asks for its truth, which Python warns of
+        raise TypeError(f"[{function}] data must be numbers: got NotImplemented")
     typed = _has_typed_leaf(data)
     if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
         raise TypeError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import autograd
 import autograd.numpy as anp
 import numpy as np
@@ -278,3 +280,9 @@ def test_gradients_of_results_that_are_no_tensors_are_refused(function: str) -> 
     results = getattr(et.linalg, function)(x)
     with pytest.raises(TypeError, match=rf"\[{function}_backward\] grad_output must be"):
         getattr(et.linalg, f"{function}_backward")(slice(2), x, *results)
+
+
+@pytest.mark.parametrize("function", [et.linalg.pinv, et.linalg.matrix_rank])
+def test_a_tolerance_is_real(function: Any) -> None:
+    with pytest.raises(TypeError, match="rtol must be real, got dtype complex64"):
+        function(et.ones((3, 2, 2)), rtol=np.ones(3, np.complex64))

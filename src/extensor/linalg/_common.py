@@ -49,7 +49,10 @@ def as_square(function: str, name: str, value: Any) -> ExTensor:
 def as_tolerance(function: str, name: str, value: Any, x: ExTensor) -> Any:
     """What counts as zero, relative to the largest singular value: a number, or one for each matrix of a batch."""
     if isinstance(value, (ExTensor, np.ndarray)) and value.ndim:
-        each = as_floating(function, name, value).numpy().astype(np.float64)
+        given = as_floating(function, name, value)
+        if given.dtype.kind == "c":
+            raise TypeError(f"[{function}] {name} must be real, got dtype {given.dtype}")
+        each = given.numpy().astype(np.float64)
         try:
             each = np.broadcast_to(each, x.shape[:-2])
         except ValueError:
