@@ -255,3 +255,10 @@ def test_no_channels_and_no_features() -> None:
     et.instance_norm(x).sum().backward()
     et.self_attention(y).sum().backward()
     assert (x.grad.shape, y.grad.shape) == (x.shape, y.shape)
+
+
+@pytest.mark.parametrize("groups", [1, 3, 2**63])
+def test_no_channels_are_divided_into_any_number_of_groups(groups):
+    x = et.zeros((2, 0, 1))
+    assert et.group_norm(x, groups).shape == x.shape
+    assert et.group_norm_backward(x, x, groups).grad_x.shape == x.shape

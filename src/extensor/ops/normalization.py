@@ -298,7 +298,7 @@ def _groups(function: str, x: ExTensor, num_groups: Any) -> int:
         raise ValueError(
             f"[{function}] num_groups is {groups}, which does not divide the {channels} channels of x {x.shape}"
         )
-    return groups
+    return groups if channels else 1  # no channels are divided alike into any number
 
 
 @differentiable
