@@ -67,9 +67,11 @@ def duration(seconds: float) -> str:
 
     Example:
         >>> from extensor._numerals import duration
-        >>> duration(7.24), duration(75), duration(7322)
-        ('7.2 s', '1 min 15 s', '2 h 2 min')
+        >>> duration(0.0123), duration(7.24), duration(75), duration(7322)
+        ('12 ms', '7.2 s', '1 min 15 s', '2 h 2 min')
     """
+    if 0 < seconds < 0.0995:
+        return f"{1000 * seconds:.2g} ms"
     if seconds < 59.95:
         return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -94,7 +94,7 @@ def test_a_class_that_only_test_rows_have(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("\n".join(["n,w,kind", *rows]))
     result = call("train", "mlp", "--data", tmp_path / "t.csv", "--epochs", "3", "--out", tmp_path / "run")
     assert result.exit_code == 0, result.output
-    assert "accuracy 95.00% of 20 samples" in call("predict", tmp_path / "run").stdout
+    assert "accuracy 95.00 % of 20 samples" in call("predict", tmp_path / "run").stdout
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_target_by_number(homes: Path, tmp_path: Path) -> None:
         ).exit_code
         == 0
     )
-    assert "accuracy 100.00% of 8 samples" in call("predict", tmp_path / "run").stdout
+    assert "accuracy 100.00 % of 8 samples" in call("predict", tmp_path / "run").stdout
 
 
 def test_predict_refuses_what_does_not_fit(prices: tuple[Path, Result], tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_classes_without_names(tmp_path: Path) -> None:
     assert call("train", "mlp", "--data", tmp_path / "a.npz", "--out", tmp_path / "run").exit_code == 0
     predicted = call("predict", tmp_path / "run")
     assert predicted.exit_code == 0, predicted.output
-    assert "accuracy 100.00% of 40 samples" in predicted.stdout
+    assert "accuracy 100.00 % of 40 samples" in predicted.stdout
 
 
 def test_predictions_keep_the_columns(tmp_path: Path) -> None:
@@ -168,6 +168,7 @@ def test_predictions_keep_the_columns(tmp_path: Path) -> None:
     assert lines[0] == ["name", "x", "kind", "predicted", "p(hi)", "p(lo)"]
     assert [row[0] for row in lines[1:]] == [f"n{i}" for i in range(60)]
     assert all(float(row[4]) + float(row[5]) == pytest.approx(1, abs=1e-5) for row in lines[1:])
+    assert all(len(text) <= len("0.123456") for row in lines[1:] for text in row[4:])
 
 
 def test_predictions_of_a_table_without_names(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from extensor.cli import main
+from extensor.train import read_log
 from extensor.train.lock import FolderInUseError, is_locked, locked
 
 
@@ -32,6 +33,20 @@ def test_train_on_digits_keeps_a_run(digits_run):
     }
     config = json.loads((folder / "config.json").read_text())
     assert config["recipe"] == "mlp"
+
+
+def test_the_closing_line_speaks_of_the_best_weights(tmp_path):
+    """Not of those of the last epoch, which neither the test nor ``predict`` uses."""
+    result = call("train", "mlp", "--epochs", "12", "--lr", "0.05", "--out", tmp_path / "run")
+    records = [r for r in read_log(tmp_path / "run" / "log.jsonl") if r["kind"] == "epoch"]
+    best = max(records, key=lambda r: (r["val_accuracy"], -r["val_loss"]))
+    assert best != records[-1]
+    expected = f"validation accuracy {100 * best['val_accuracy']:.2f} %, validation loss {best['val_loss']:.4f}; best at epoch {best['epoch']}\n"
+    assert expected in result.output
+    assert f"\n{records[-1]['step']:,} steps; kept in {tmp_path / 'run'}\n" in result.output
+    assert f"\nepoch: {best['epoch']}\n" in call("inspect", tmp_path / "run" / "best.safetensors").output
+    tested = result.output.split("test accuracy ")[1].split(",")[0]
+    assert f"accuracy {tested} of 359 samples" in call("predict", tmp_path / "run").output
 
 
 def test_predict_says_how_good_it_is_and_writes_everything(digits_run, tmp_path):

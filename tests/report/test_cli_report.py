@@ -25,7 +25,7 @@ def test_without_matplotlib(digits_run: Path, monkeypatch: pytest.MonkeyPatch) -
     assert result.output.splitlines() == [
         f"report: {digits_run}/report.html",
         f"pictures: 2 PNG files in {digits_run}/pictures",
-        "The charts are in the page; as PNG files they need matplotlib: pip install matplotlib (the extra 'plots' of ExTensor)",
+        "The charts are in the page; for PNG files of them too: pip install matplotlib",
     ]
     assert (digits_run / "report.html").read_bytes() == before  # the same as at the end of training
 

@@ -103,7 +103,14 @@ def test_layers_and_their_parameters() -> None:
 
 def test_numbers_in_words() -> None:
     assert [shown(v) for v in (-1234.5, 0.0, 12.3456, -0.00012)] == ["−1,234", "0", "12.35", "−1.2·10⁻⁴"]
-    assert [duration(s) for s in (0.04, 59.9, 60, 3600)] == ["0.0 s", "60 s", "1 min 0 s", "1 h 0 min"]
+    assert [duration(s) for s in (0, 0.00034, 0.04, 0.0994, 0.0996)] == [
+        "0.0 s",
+        "0.34 ms",
+        "40 ms",
+        "99 ms",
+        "0.1 s",
+    ]
+    assert [duration(s) for s in (59.9, 60, 3600)] == ["60 s", "1 min 0 s", "1 h 0 min"]
 
 
 def test_every_class_has_its_measures() -> None:

@@ -75,7 +75,7 @@ def test_the_confusion_matrix_is_that_of_the_best_weights(digits_run: Path) -> N
     right = sum(count for title, count in zip(cells, counts) if "read right" in title)
     best = max(r["val_accuracy"] for r in train.read_log(digits_run / "log.jsonl") if r["kind"] == "epoch")
     predicted = CliRunner().invoke(main, ["predict", str(digits_run)])
-    assert f"accuracy {right / 359:.2%} of 359 samples" in predicted.output
+    assert f"accuracy {100 * right / 359:.2f} % of 359 samples" in predicted.output
     assert f"{right} of 359 test samples right" in page.text
     assert f"test accuracy{100 * right / 359:.2f} %{right} of 359 samples" in "".join(page.text.split("\n"))
     assert f"{100 * best:.2f} %" in page.text

@@ -370,4 +370,4 @@ def test_of_equally_accurate_weights_those_with_the_lower_loss_are_best(tmp_path
     )  # fmt: skip
     history = trainer.fit(data.DataLoader(points, 2), epochs=20, validation=data.DataLoader(points, 2))
     assert [r["val_accuracy"] for r in history.records][-5:] == [1.0] * 5
-    assert train.load_weights(tmp_path / "best.safetensors")[1]["epoch"] == "19"
+    assert train.load_weights(tmp_path / "best.safetensors")[1]["epoch"] == "20"

@@ -81,7 +81,7 @@ def main() -> None:
 
     \b
     To begin with:
-      extensor train lenet         a network that reads digits, in half a minute
+      extensor train lenet         a network that reads digits, in a few seconds
       extensor predict runs/lenet  what it says about digits it has not seen
       extensor verify              is every gradient right on this machine?
 

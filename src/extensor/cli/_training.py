@@ -14,12 +14,14 @@ from typing import Any
 
 import click
 
+from .._numerals import shown
 from ..distributed import World
 from ..nn import seed as seed_layers
 from ..report import write_report
 from ..testing.verifier import library_subjects
 from ..testing.verifier import verify as verify_pairs
-from ..train import History
+from ..train import History, read_header
+from ..train.display_text import where
 from ..train.functions_used import functions_used
 from ..train.launch import make_trainer
 from ..train.lock import locked
@@ -122,12 +124,15 @@ _TESTED = {"accuracy": "test accuracy {}", "rmse": "test RMSE {}", "r2": "test R
 
 
 def _number(name: str, value: float) -> str:
-    return f"{value:.2%}" if "accuracy" in name else f"{value:.4g}" if name == "rmse" else f"{value:.4f}"
+    if "accuracy" in name:
+        return shown(value, "percent")
+    return f"{value:.4g}" if name == "rmse" else f"{value:.4f}"
 
 
 def closing_line(results: dict[str, float], history: History, folder: Path) -> str:
-    """How good it is, how long it took, where it is."""
+    """How good its best weights are, how long it took, where it is."""
     interrupted = history.stopped == "interrupted"
+    best = _best_record(history, folder)
     parts = [_TESTED[name].format(_number(name, value)) for name, value in results.items()]
     labels = {
         "val_accuracy": "validation accuracy",
@@ -135,12 +140,20 @@ def closing_line(results: dict[str, float], history: History, folder: Path) -> s
         "val_perplexity": "perplexity",
     }
     for name, label in labels.items():
-        value = history.last(name)
-        if value is not None and math.isfinite(value):
-            parts.append(f"{label} {_number(name, value)}")
+        if math.isfinite(best.get(name, math.nan)):
+            parts.append(f"{label} {_number(name, best[name])}")
     said = ", ".join(parts) or ("interrupted" if interrupted else "done")
+    since = f"; best at {where(best, None, 0)}" if best else ""
     further = "; the same command with --resume goes on" if interrupted else ""
-    return f"{said}; {history.steps} steps\nkept in {folder}{further}"
+    return f"{said}{since}\n{history.steps:,} steps; kept in {folder}{further}"
+
+
+def _best_record(history: History, folder: Path) -> dict[str, Any]:
+    """The validation that chose the best weights, which are what the tests and ``predict`` use; empty if there was none."""
+    if not (folder / "best.safetensors").exists():
+        return {}
+    step = int(read_header(folder / "best.safetensors").metadata["step"])
+    return next((r for r in history.records if r["step"] == step and "val_loss" in r), {})
 
 
 def over_folds(results: list[dict[str, float]]) -> str:
@@ -171,4 +184,6 @@ def verify_run(setup: Setup) -> None:
     if wrong:
         raise click.ClickException(f"wrong gradients: {', '.join(wrong)}")
     cases = sum(verdict.cases for verdict in verdicts)
-    say(f"gradients of {', '.join(v.name for v in verdicts)}: right in {cases} cases, numerically")
+    say(
+        f"checked numerically, right in {cases:,} cases: the gradients of\n  {', '.join(v.name for v in verdicts)}"
+    )

@@ -11,6 +11,7 @@ import click
 import numpy as np
 
 from .. import data as datasets
+from .._numerals import shown as shown_number
 from .._printable import printable
 from ..ops.softmax import softmax
 from ..tensor import asarray
@@ -95,7 +96,9 @@ def _labels(
     rows = [[i, names[k], f"{likely[i, k]:.4f}", known[i]] for i, k in enumerate(best)]
     closing = None
     if targets is not None:
-        closing = f"accuracy {np.mean(best == targets):.2%} of {len(best)} samples"
+        closing = (
+            f"accuracy {shown_number(float(np.mean(best == targets)), 'percent')} of {len(best)} samples"
+        )
     return [["sample", "predicted", "probability", "target"], *rows], closing
 
 

@@ -64,9 +64,7 @@ def command(runs: tuple[Path, ...], data: Path | None, out: Path | None) -> None
     if len(files) > 1:
         click.echo(f"pictures: {len(files) - 1} PNG files in {files[1].parent}")
     if not charts:
-        click.echo(
-            "The charts are in the page; as PNG files they need matplotlib: pip install matplotlib (the extra 'plots' of ExTensor)"
-        )
+        click.echo("The charts are in the page; for PNG files of them too: pip install matplotlib")
 
 
 def _compare(runs: tuple[Path, ...], out: Path | None) -> None:

@@ -134,7 +134,7 @@ def key_numbers(contents: Contents) -> Iterator[tuple[str, str, str]]:
         total = run.total_steps()
         yield "steps", f"{run.last_step():,}", f"of {total:,}" if total else ""
     speeds = [y for _, y in points_of(run.of_kind("step", "epoch"), "samples_per_second") if y is not None]
-    pace = f"{median(speeds):,.0f} samples per second" if speeds else ""
+    pace = f"{median(speeds):,.0f} samples/s" if speeds else ""
     ends = [number(r, "seconds") for r in run.of_kind("end")]
     if len(ends) == 1 and ends[0] is not None and not run.of_kind("resume"):
         yield "time", duration(ends[0]), pace

@@ -212,7 +212,7 @@ class TrainingLoop:
         record |= progress.totals.values()
         seconds, speed = progress.seconds, progress.samples_per_second
         if not self.trainer.validate_every:
-            record |= self._validate()
+            record |= self._validate(progress.epoch + 1)
         self.trainer.step_schedule("epoch")
         progress.epoch += 1
         record |= {"lr": self.trainer.optimizer.param_groups[0]["lr"], "seconds": seconds}
@@ -240,7 +240,7 @@ class TrainingLoop:
         for callback in self.trainer.callbacks:
             callback.on_fit_end(self.trainer)
         if not self.trainer.interrupted:
-            self._save_weights("model.safetensors", {})
+            self._save_weights("model.safetensors", self.progress.epoch, {})
         self._write_end(history.stopped)
         scaler = self.trainer.scaler
         if scaler is not None and scaler.skipped:
@@ -257,9 +257,12 @@ class TrainingLoop:
     def _validate_by_steps(self) -> None:
         """A validation that is due at a step, unless it was made there already."""
         if self.progress.validated_at != self.progress.step:
-            self._record({"kind": "validation", **self.progress.position, **self._validate()})
+            self._record(
+                {"kind": "validation", **self.progress.position, **self._validate(self.progress.epoch)}
+            )
 
-    def _validate(self) -> dict[str, Any]:
+    def _validate(self, epochs: int) -> dict[str, Any]:
+        """Metrics of the weights after so many whole epochs, which are kept if they are the best."""
         if self.validation is None:
             return {}
         began = time.monotonic()
@@ -270,12 +273,12 @@ class TrainingLoop:
         self.progress.validated_at = self.progress.step
         if isinstance(self.trainer.schedule, ReduceLROnPlateau):
             self.trainer.schedule.step(found["val_loss"])
-        self._keep_best(found)
+        self._keep_best(found, epochs)
         for callback in self.trainer.callbacks:
             callback.on_validation_end(self.trainer, found)
         return found
 
-    def _keep_best(self, found: dict[str, Any]) -> None:
+    def _keep_best(self, found: dict[str, Any], epochs: int) -> None:
         name, best = self.trainer.monitor, self.progress.best
         if name not in found:
             raise ValueError(f"[Trainer] monitor: there is no metric {name!r}; there are {', '.join(found)}")
@@ -285,7 +288,7 @@ class TrainingLoop:
             better = loss < self.progress.best_loss
         if better and not math.isnan(value):
             self.progress.best, self.progress.best_loss = value, loss
-            self._save_weights("best.safetensors", {name: repr(value)})
+            self._save_weights("best.safetensors", epochs, {name: repr(value)})
 
     # What is kept
 
@@ -318,6 +321,6 @@ class TrainingLoop:
             state = run_state(self.trainer, self.train, self.validation)
             self.folder.save_checkpoint(progress.step, standing, state)
 
-    def _save_weights(self, name: str, texts: dict[str, str]) -> None:
-        where = {"step": str(self.progress.step), "epoch": str(self.progress.epoch)}
+    def _save_weights(self, name: str, epochs: int, texts: dict[str, str]) -> None:
+        where = {"step": str(self.progress.step), "epoch": str(epochs)}
         self.folder.save_weights(name, self.trainer.model, where | texts)

@@ -68,7 +68,9 @@ class Predictions:
         found[_free("predicted", found)] = self.values.tolist()
         if self.probabilities is not None and self.classes is not None:
             for k, name in enumerate(self.classes):
-                found[_free(f"p({name})", found)] = self.probabilities[:, k].round(6).tolist()
+                found[_free(f"p({name})", found)] = (
+                    self.probabilities[:, k].astype(np.float64).round(6).tolist()
+                )
         return found
 
     def to_frame(self) -> Any:
