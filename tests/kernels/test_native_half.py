@@ -127,6 +127,47 @@ def test_subnormal_numbers() -> None:
     assert_same_bits(NATIVE["matmul"](mixed, other), expected_product(mixed, other))
 
 
+@pytest.mark.parametrize("columns", [5, 16, 20, 32, 45])
+def test_sums_that_become_subnormal_are_kept(columns: int) -> None:
+    """The unit leaves no subnormal sums, but a bias or the sum of two blocks of k may be one."""
+    x, weight = np.zeros((14, 6), bfloat16), np.zeros((columns, 6), bfloat16)
+    bias = np.where(np.arange(columns) % 3 == 0, 2.0**-130, 1.5).astype(bfloat16)
+    assert_same_bits(NATIVE["linear"](x, weight, bias), np.repeat(bias[None], 14, axis=0))
+
+    a, b = np.zeros((14, 2048), bfloat16), np.zeros((2048, columns), bfloat16)
+    a[:, [0, 1024]] = 1
+    b[0], b[1024] = 1.5 * 2.0**-126, -(2.0**-126)
+    expected = np.full((14, columns), 2.0**-127).astype(bfloat16)
+    assert_same_bits(NATIVE["matmul"](a, b), expected)
+    assert_same_bits(expected_product(a, b), expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=["bfloat16", "float16"])
+@pytest.mark.parametrize("size", [(335, 33, 1023), (660, 34, 1030)], ids=str)
+def test_blocks_of_rows_share_the_packed_panels(size: tuple[int, int, int], dtype: Any) -> None:
+    a, b = cancelling(*size, dtype)
+    expected = expected_product(a, b)
+    before = get_num_threads()
+    try:
+        set_num_threads(1)
+        for left, right in itertools.product("CF", repeat=2):
+            assert_same_bits(NATIVE["matmul"](laid_out(a, left), laid_out(b, right)), expected)
+    finally:
+        set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=["bfloat16", "float16"])
+def test_columns_beyond_what_is_kept_packed(dtype: Any) -> None:
+    a, b = numbers(330, 8192, dtype=dtype), numbers(8192, 600, dtype=dtype)
+    before = get_num_threads()
+    try:
+        set_num_threads(1)
+        parts = [NATIVE["matmul"](a[:150], b[:, first : first + 150]) for first in range(0, 600, 150)]
+        assert_same_bits(NATIVE["matmul"](a, b)[:150], np.concatenate(parts, axis=1))
+    finally:
+        set_num_threads(before)
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=["bfloat16", "float16"])
 def test_not_finite_numbers_stay_where_they_belong(dtype: Any) -> None:
     a, b = numbers(30, 33, dtype=dtype), numbers(33, 50, dtype=dtype)

@@ -3,7 +3,7 @@
 //   for each block of rows of A that stays in the second-level cache
 //     for each block of k
 //       1. pack the block of A in panels of the tile's height, where the engine cannot read it as it lies
-//       2. for each panel of B: pack it; for each panel of A: one tile
+//       2. for each panel of B: pack it, if no earlier block of rows did; for each panel of A: one tile
 //
 // An engine says what a packed element is, how A and B are packed and how a tile is computed; row i of a packed block of A begins at
 // i * a_row. Between blocks of k the sums wait
@@ -52,16 +52,26 @@ template <class Engine>
 void multiply_half_rectangle(const HalfProduct& x, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
   using Packed = typename Engine::Packed;
   constexpr int64_t panel = half_panel, block_bytes = (vector_bytes == 64 ? 640 : 320) * 1024, group_bytes = block_bytes * 2 / 5;
+  constexpr int64_t kept_bytes = 8 * 1024 * 1024;
   const int64_t depth = half_depth(x.k), most_steps = Engine::steps(min_of(depth, x.k));
   const bool pack_a = Engine::must_pack_a(x, j1 - j0), one_block = depth >= x.k;
   const int64_t step_bytes = most_steps * int64_t(sizeof(Packed));
   const int64_t fitting = max_of(max_rows, block_bytes / max_of(1, step_bytes) / max_rows * max_rows);
   const int64_t parts = ceil_div(i1 - i0, fitting), block_rows = ceil_div(ceil_div(i1 - i0, parts), max_rows) * max_rows;
   const int64_t rows = min_of(i1 - i0, block_rows);
+  // What several blocks of rows read of B is packed once, as much at a time as the third-level cache has room for.
+  const int64_t width = ceil_div(j1 - j0, panel) * panel, column_bytes = max_of(1, Engine::steps(x.k) * int64_t(sizeof(Packed)));
+  const bool keep = parts > 1 && min_of(width, 8 * panel) * column_bytes <= kept_bytes;
+  const int64_t kept = keep ? kept_bytes / column_bytes / panel * panel : width;
+  if (width > kept) {
+    const int64_t share = ceil_div(ceil_div(width, ceil_div(width, kept)), panel) * panel;
+    for (int64_t j = j0; j < j1; j += share) multiply_half_rectangle<Engine>(x, i0, i1, j, min_of(j1, j + share));
+    return;
+  }
   const int64_t a_room = pack_a ? ceil_div(Engine::room_for_a(rows, most_steps), 16) * 16 + 64 : 0;
   // Rows of B that lie along n are far apart: each visit takes several panels with it.
   const int64_t group = x.b_col == 1 ? max_of(1, min_of(4, group_bytes / (panel * max_of(1, step_bytes)))) : 1;
-  Workspace<Packed, 20 * 1024> packed(a_room + group * panel * most_steps);
+  Workspace<Packed, 20 * 1024> packed(a_room + (keep ? width * Engine::steps(x.k) : group * panel * most_steps));
   Packed* const packed_a = packed.data();
   Packed* const packed_b = packed.data() + a_room;
   const bool own_sums = !one_block && !x.wide_c;
@@ -82,10 +92,13 @@ void multiply_half_rectangle(const HalfProduct& x, int64_t i0, int64_t i1, int64
       tile.sums_row = own_sums ? j1 - j0 : x.c_row;
       if (pack_a) Engine::pack_a(k, i_end - i_block, x.m - i_block, x.a + i_block * x.a_row + p * x.a_col, x.a_row, x.a_col, packed_a, tile);
       else tile.a_row = x.a_row / Engine::per_packed, tile.a_col = 1;
+      Packed* const panels = packed_b + (keep ? width * Engine::steps(p) : 0);
       for (int64_t j = j0; j < j1; j += panel) {
         const int64_t place = (j - j0) / panel % group;
-        if (place == 0) Engine::pack_b(k, min_of(group * panel, j1 - j), x.b + p * x.b_row + j * x.b_col, x.b_row, x.b_col, packed_b);
-        tile.b = packed_b + place * panel * tile.steps;
+        Packed* const b = panels + (keep ? j - j0 : place * panel) * tile.steps;
+        if (place == 0 && (!keep || i_block == i0))
+          Engine::pack_b(k, min_of(group * panel, j1 - j), x.b + p * x.b_row + j * x.b_col, x.b_row, x.b_col, b);
+        tile.b = b;
         tile.columns = int(min_of(panel, j1 - j));
         tile.column_bias = x.column_bias ? x.column_bias + j : nullptr;
         for (int64_t i = i_block; i < i_end;) {

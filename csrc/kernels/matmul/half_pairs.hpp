@@ -82,14 +82,15 @@ inline void pack_pairs_a(int64_t k, int rows, int64_t available, const uint16_t*
   constexpr int lanes = Floats::lanes, strip = part_lanes<float>;
   const int64_t pairs = (k + 1) / 2;
   int64_t p = 0;
-  if (a_row == 1) {  // lanes beyond the panel spill into the place of the next step, which is written after them
+  if (a_row == 1) {  // lanes beyond the panel spill into the place of the next step, which is written after them; the last has none
     const int64_t there = available < lanes ? available : lanes;
     for (; p < pairs; ++p) {
       const __m512i even = load_words(a + 2 * p * a_col, there);
       const __m512i odd = 2 * p + 1 < k ? load_words(a + (2 * p + 1) * a_col, there) : _mm512_setzero_si512();
       __m512i first, second;
       interleave_words(even, odd, first, second);
-      _mm512_storeu_si512(to + p * rows, first);
+      if (p + 1 < pairs) _mm512_storeu_si512(to + p * rows, first);
+      else _mm512_mask_storeu_epi32(to + p * rows, __mmask16((1u << rows) - 1), first);
     }
   } else if (a_col == 1) {
     const float* from[lanes];

@@ -27,11 +27,14 @@ struct PairEngine {
   static void pack_a(int64_t k, int64_t rows, int64_t available, const uint16_t* a, int64_t a_row, int64_t a_col, HalfPair* to,
                      HalfTile<HalfPair>& tile) {
     tile.a_row = tile.steps;
-    for (int64_t i = 0; i < rows;) {
-      const int height = half_rows(rows - i);
-      pack_pairs_a(k, height, available - i, a + i * a_row, a_row, a_col, to + i * tile.steps);
-      i += height;
-    }
+    // A step that lies along the rows has something for every panel: a few steps at a time stay in the first-level cache.
+    const int64_t strip = a_row == 1 ? 32 : k;
+    for (int64_t p = 0; p < k; p += strip)
+      for (int64_t i = 0; i < rows;) {
+        const int height = half_rows(rows - i);
+        pack_pairs_a(min_of(strip, k - p), height, available - i, a + i * a_row + p * a_col, a_row, a_col, to + i * tile.steps + p / 2 * height);
+        i += height;
+      }
   }
   static void pack_b(int64_t k, int64_t columns, const uint16_t* b, int64_t b_row, int64_t b_col, HalfPair* to) {
     if (b_col == 1) pack_pairs_along_n(k, columns, b, b_row, to);
