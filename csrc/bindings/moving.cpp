@@ -88,8 +88,9 @@ PyObject* joined(PyObject* const* args, Py_ssize_t count, bool along_new_axis) {
   if (axis < 0 || out_ndim > NPY_MAXDIMS) return not_covered();
   npy_intp shape[NPY_MAXDIMS];
   for (int i = 0; i < out_ndim; ++i) shape[i] = i == axis ? 0 : PyArray_DIM(first, along_new_axis && i > axis ? i - 1 : i);
-  std::vector<Part> parts;
-  parts.reserve(size_t(tensors));
+  Part few[8];  // most joins need no more, and no memory for them
+  std::vector<Part> many(size_t(tensors > 8 ? tensors : 0));
+  Part* parts = many.empty() ? few : many.data();
   const size_t inner = size_t(product_of(shape + axis + 1, out_ndim - axis - 1)) * item_size(dtype);
   for (Py_ssize_t i = 0; i < tensors; ++i) {
     PyArrayObject* tensor = as_array(PyList_GET_ITEM(args[0], i));
@@ -100,12 +101,12 @@ PyObject* joined(PyObject* const* args, Py_ssize_t count, bool along_new_axis) {
       if ((along_new_axis || j != axis) && PyArray_DIM(tensor, j) != PyArray_DIM(first, j)) return not_covered();
     const npy_intp length = along_new_axis ? 1 : PyArray_DIM(tensor, axis);
     shape[axis] += length;
-    parts.push_back({PyArray_DATA(tensor), size_t(length) * inner});
+    parts[i] = {PyArray_DATA(tensor), size_t(length) * inner};
   }
   Array out = make_array(dtype, out_ndim, shape);
   if (PyArray_SIZE(out) > 0) {
     MaybeReleaseGil unlocked(double(PyArray_NBYTES(out)) * 0.1);
-    join(product_of(shape, axis), int64_t(parts.size()), parts.data(), PyArray_DATA(out));
+    join(product_of(shape, axis), tensors, parts, PyArray_DATA(out));
   }
   return out.release();
 }

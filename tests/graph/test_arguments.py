@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import extensor as et
+from extensor._misfits import ALIASES, NEVER
 from extensor.graph import run_bodies
-from extensor.graph.arguments import ALIASES, NEVER
 
 X = et.tensor([[1.0, 2.0], [3.0, 4.0]])
 

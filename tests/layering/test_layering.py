@@ -23,6 +23,7 @@ FLOORS = [
         "_habit_names",
         "_habits",
         "_loading",
+        "_misfits",
         "_html",
         "_numerals",
         "_printable",

@@ -120,12 +120,12 @@ class Key {
   }
 
   bool add(PyObject* value, int depth) {
-    if (is_tensor(value)) return has_our_class(value) && add_tensor(value);
+    PyTypeObject* type = Py_TYPE(value);
+    if (type == tensor_type) return add_tensor(value);
     if (value == Py_None) return push(none);
     if (value == Py_True) return push(yes);
     if (value == Py_False) return push(no);
     if (value == Py_Ellipsis) return push(ellipsis);
-    PyTypeObject* type = Py_TYPE(value);
     if (type == &PyLong_Type) {
       int overflow;
       const long found = PyLong_AsLongAndOverflow(value, &overflow);
@@ -143,6 +143,7 @@ class Key {
     if (type == &PyTuple_Type) return add_items(reinterpret_cast<PyTupleObject*>(value)->ob_item, PyTuple_GET_SIZE(value), tuple, depth);
     if (type == &PyList_Type) return add_items(reinterpret_cast<PyListObject*>(value)->ob_item, PyList_GET_SIZE(value), list, depth);
     if (type == &PySlice_Type) return add_items(&reinterpret_cast<PySliceObject*>(value)->start, 3, slice, depth);
+    if (is_tensor(value)) return is_our_subclass(type) && add_tensor(value);  // asked late: it walks through the bases of a class
     // A class made in Python may change.
     if (PyArray_DescrCheck(value) || (PyType_Check(value) && !(reinterpret_cast<PyTypeObject*>(value)->tp_flags & Py_TPFLAGS_HEAPTYPE))) {
       if (held_count == max_held) return false;

@@ -11,11 +11,11 @@ from inspect import unwrap
 from typing import Any, TypeVar, get_type_hints, overload
 
 from .._core import OpBase, register
+from .._misfits import misfit
 from ..autocast_table import Policy, policy_of
 from ..errors import named_memory_error
 from ..kernels.dispatch import widen
 from ..tensor import ExTensor, needs_grad
-from .arguments import misfit
 from .nodes import PACKAGE, Node, record
 from .precision import cast_arguments
 from .rules import Rule, Signature

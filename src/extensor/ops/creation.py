@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
+from .._misfits import explained
 from ..checks import as_bool, as_floating, as_int, as_number, as_shape, as_tensor, takes_complex
 from ..dtypes import FLOATING, as_dtype, bool_, float32, int64
 from ..graph import backward_of, differentiable
-from ..graph.arguments import explained
 from ..tensor import ExTensor, Shape
 
 __all__ = [

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from inspect import Parameter, signature
 from typing import Any, TypeVar
 
-from .._spelling import did_you_mean
-from ..errors import describe
+from ._spelling import did_you_mean
+from .errors import describe
 
 __all__ = ["ALIASES", "NEVER", "explained", "misfit"]
 
