@@ -37,10 +37,7 @@ struct TapJob {
 template <int Rows, int Vectors>
 void multiply_taps(const TapJob& job, const HalfPair* seen, float* sums) {
   Floats acc[Rows][Vectors];
-#pragma GCC unroll 16
-  for (int i = 0; i < Rows; ++i)
-#pragma GCC unroll 8
-    for (int j = 0; j < Vectors; ++j) acc[i][j] = Floats(0.0);
+  clear_sums(acc);
   const HalfPair* b = job.weight;
   for (int64_t run = 0; run < job.count; ++run) {
     RowsOfA<HalfPair, Rows> a(seen + job.runs[run].offset, job.pixel, 1);
@@ -48,12 +45,7 @@ void multiply_taps(const TapJob& job, const HalfPair* seen, float* sums) {
       __m512i bv[Vectors];
 #pragma GCC unroll 8
       for (int j = 0; j < Vectors; ++j) bv[j] = load_pairs(b + j * lanes);
-#pragma GCC unroll 16
-      for (int i = 0; i < Rows; ++i) {
-        const __m512i av = _mm512_set1_epi32(int(a[i]));
-#pragma GCC unroll 8
-        for (int j = 0; j < Vectors; ++j) acc[i][j] = dot_pairs(av, bv[j], acc[i][j]);
-      }
+      add_dot_pairs(a, bv, acc);
       a.step();
       b += Vectors * lanes;
     }

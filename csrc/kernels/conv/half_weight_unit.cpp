@@ -35,10 +35,7 @@ struct Blocks {
 template <int Outputs, int Vectors>
 void add_products(const Blocks& x, const HalfPair* grad, const int64_t* offsets, float* sums, int64_t row) {
   Floats acc[Outputs][Vectors];
-#pragma GCC unroll 8
-  for (int o = 0; o < Outputs; ++o)
-#pragma GCC unroll 8
-    for (int v = 0; v < Vectors; ++v) acc[o][v] = Floats(0.0);
+  clear_sums(acc);
   int64_t offset[Vectors];
   for (int v = 0; v < Vectors; ++v) offset[v] = offsets[v];
   for (int64_t block = 0; block < x.count; ++block) {
@@ -49,12 +46,7 @@ void add_products(const Blocks& x, const HalfPair* grad, const int64_t* offsets,
         __m512i bv[Vectors];
 #pragma GCC unroll 8
         for (int v = 0; v < Vectors; ++v) bv[v] = load_pairs(b + offset[v]);
-#pragma GCC unroll 8
-        for (int o = 0; o < Outputs; ++o) {
-          const __m512i av = _mm512_set1_epi32(int(a[o]));
-#pragma GCC unroll 8
-          for (int v = 0; v < Vectors; ++v) acc[o][v] = dot_pairs(av, bv[v], acc[o][v]);
-        }
+        add_dot_pairs(a, bv, acc);
         a.step();
       }
     }

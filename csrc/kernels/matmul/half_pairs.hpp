@@ -17,6 +17,25 @@ EXTENSOR_INLINE Floats dot_pairs(__m512i a, __m512i b, Floats sum) {
 }
 EXTENSOR_INLINE __m512i load_pairs(const HalfPair* from) { return _mm512_loadu_si512(from); }
 
+// One step of a register tile: the pair of each row with the vectors of B. `a` gives the pair of a row.
+template <int Rows, int Vectors, class PairsOfA>
+EXTENSOR_INLINE void add_dot_pairs(const PairsOfA& a, const __m512i (&b)[Vectors], Floats (&acc)[Rows][Vectors]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i) {
+    const __m512i pair = _mm512_set1_epi32(int(a[i]));
+#pragma GCC unroll 8
+    for (int j = 0; j < Vectors; ++j) acc[i][j] = dot_pairs(pair, b[j], acc[i][j]);
+  }
+}
+
+template <int Rows, int Vectors>
+EXTENSOR_INLINE void clear_sums(Floats (&acc)[Rows][Vectors]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 8
+    for (int j = 0; j < Vectors; ++j) acc[i][j] = Floats(0.0);
+}
+
 // a0 b0 a1 b1 ... of two vectors of 32 words, as two vectors of pairs in order.
 EXTENSOR_INLINE void interleave_words(__m512i a, __m512i b, __m512i& first, __m512i& second) {
   alignas(64) static constexpr uint16_t places[64] = {

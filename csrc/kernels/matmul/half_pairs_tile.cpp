@@ -74,22 +74,14 @@ template <int Rows, int Vectors, bool PackedA>
 void multiply_pair_tile(const HalfTile<HalfPair>& tile) {
   constexpr int lanes = Floats::lanes, panel = half_panel;
   Floats acc[Rows][Vectors];
-#pragma GCC unroll 16
-  for (int i = 0; i < Rows; ++i)
-#pragma GCC unroll 8
-    for (int j = 0; j < Vectors; ++j) acc[i][j] = Floats(0.0);
+  clear_sums(acc);
   std::conditional_t<PackedA, PackedRowsOfA<HalfPair, Rows>, RowsOfA<HalfPair, Rows>> a(tile.a, tile.a_row, 1);
   const HalfPair* b = tile.b;
   const auto step = [&]() EXTENSOR_INLINE_LAMBDA {
     __m512i bv[Vectors];
 #pragma GCC unroll 8
     for (int j = 0; j < Vectors; ++j) bv[j] = load_pairs(b + j * lanes);
-#pragma GCC unroll 16
-    for (int i = 0; i < Rows; ++i) {
-      const __m512i av = _mm512_set1_epi32(int(a[i]));
-#pragma GCC unroll 8
-      for (int j = 0; j < Vectors; ++j) acc[i][j] = dot_pairs(av, bv[j], acc[i][j]);
-    }
+    add_dot_pairs(a, bv, acc);
     a.step();
     b += panel;
   };
