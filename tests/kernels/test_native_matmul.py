@@ -225,6 +225,30 @@ def threads():  # type: ignore[no-untyped-def]
     set_num_threads(before)
 
 
+# Rows, outputs, inputs: a weight that is packed, and those beside which the rows are; vectors that are filled in part, several
+# blocks of outputs and of inputs.
+LINEAR = [
+    (64, 128, 784), (16, 1000, 400), (33, 200, 777), (40, 1001, 1024), (17, 70, 30), (64, 10, 128), (500, 3, 9), (300, 100, 50),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", LINEAR, ids=str)
+def test_a_weight_in_either_layout_gives_the_same_bits(
+    size: tuple[int, int, int], dtype: Any, threads: Any
+) -> None:
+    rows, outputs, inputs = size
+    x, weight, bias = (numbers(*s, dtype=dtype) for s in ((rows, inputs), (outputs, inputs), (outputs,)))
+    for extras in ((None,), (bias,), (bias, "relu")):
+        results = set()
+        for count in (1, 2, 3):
+            threads(count)
+            results |= {
+                NATIVE["linear"](x, w, *extras).tobytes() for w in (weight, np.asfortranarray(weight))
+            }
+        assert len(results) == 1
+
+
 # Large enough to be shared: squares, thin ones, a small result of a long sum, batches, and what one thread takes in blocks of rows.
 SHARED = [
     ((256, 256), (256, 256)), ((33, 777), (777, 401)), ((1, 4096), (4096, 1030)), ((3, 4096), (4096, 1030)), ((40, 30_000), (30_000, 24)),

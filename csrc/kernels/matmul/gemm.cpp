@@ -10,6 +10,7 @@
 #include "core/whole.hpp"
 #include "core/threads.hpp"
 #include "core/workspace.hpp"
+#include "kernels/copy/transpose.hpp"
 #include "kernels/matmul/dot.hpp"
 #include "kernels/matmul/finish.hpp"
 #include "kernels/matmul/matmul.hpp"
@@ -369,6 +370,39 @@ void multiply_panels(const Product<T>& x) {
   });
 }
 
+// B is dense along k, as the weight of a linear map is, and would be packed for a few rows of A. Where A is less to pack, or fills
+// vectors better, the two change places: C comes out with rows and columns exchanged, a block of its columns at a time. Each
+// element is the same chain of multiply-adds, whichever operand its register tile reads along vectors.
+template <class T>
+bool suits_exchange(const Product<T>& x) {
+  if (x.b_col == 1 || x.b_row != 1 || x.a_col != 1 || x.accumulate || x.row_bias != nullptr) return false;
+  // Per step of k, in multiply-adds. To pack an element takes about as long as six of them, to turn one of C eight.
+  constexpr int64_t pack = 6, turn = 8, lanes = Vec<T>::lanes;
+  const int64_t as_it_is = x.m * (ceil_div(x.n, lanes) * lanes) + pack * x.n;
+  const int64_t exchanged = x.n * (ceil_div(x.m, lanes) * lanes) + pack * x.m + turn * x.m * x.n / x.k;
+  return exchanged + exchanged / 64 < as_it_is;
+}
+
+template <class T>
+bool multiply_exchanged(const Product<T>& x) {
+  if (!suits_exchange(x)) return false;
+  constexpr int64_t block = 40 * max_rows;
+  const Product<T> whole{x.n, x.m, x.k, x.b, x.b_col, x.b_row, x.a, x.a_col, x.a_row, nullptr, x.m};
+  for_each_rectangle(whole, false, [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+    const int64_t columns = j1 - j0;
+    PackedRoom<T> room(min_of(i1 - i0, block) * columns);
+    for (int64_t i = i0; i < i1; i += block) {
+      const int64_t rows = min_of(i1 - i, block);
+      Product<T> part{rows, columns, x.k, x.b + i * x.b_col, x.b_col, 1, x.a + j0 * x.a_row, 1, x.a_row, room.data(), columns};
+      part.row_bias = x.column_bias ? x.column_bias + i : nullptr;
+      part.activation = x.activation;
+      multiply_rectangle(part, choose_layout(part), 0, rows, 0, columns);
+      transpose(sizeof(T), columns, rows, room.data(), columns, x.c + j0 * x.c_row + i, x.c_row);
+    }
+  });
+  return true;
+}
+
 // A small C and a long k, as in the gradient of a weight: k is cut into slices, each slice has its own C, and
 // the slices are added in order. How many depends on the size alone, so the bits do too.
 constexpr int64_t most_slices = 16, shortest_slice = 4 * block_k;
@@ -482,7 +516,7 @@ void multiply(const Product<T>& x) {
   }
   if (x.m <= few && x.b_col == 1)
     return for_each_rectangle(x, false, [&](int64_t, int64_t, int64_t j0, int64_t j1) { multiply_few_rows(x, j0, j1); });
-  if (multiply_slices(x)) return;
+  if (multiply_slices(x) || multiply_exchanged(x)) return;
   multiply_panels(x);
 }
 
