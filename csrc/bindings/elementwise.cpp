@@ -132,33 +132,30 @@ class ElementwiseCall {
     }
     if (ndim > max_elementwise_dims) return owned(not_covered());
     npy_intp shape[max_elementwise_dims];
-    npy_intp strides[max_elementwise_inputs][max_elementwise_dims];
     for (int axis = 0; axis < ndim; ++axis) shape[axis] = 1;
     for (int i = 0; i < kernel.inputs; ++i) {
-      const int extra = arrays_[i] == nullptr ? ndim : ndim - PyArray_NDIM(arrays_[i]);
+      if (arrays_[i] == nullptr) continue;
+      const int extra = ndim - PyArray_NDIM(arrays_[i]);
+      const npy_intp* const lengths = PyArray_DIMS(arrays_[i]);
       for (int axis = extra; axis < ndim; ++axis) {
-        const npy_intp length = PyArray_DIM(arrays_[i], axis - extra);
+        const npy_intp length = lengths[axis - extra];
         if (length == 1) continue;
         if (shape[axis] != 1 && shape[axis] != length) return owned(not_covered());
         shape[axis] = length;
       }
     }
-    for (int i = 0; i < kernel.inputs; ++i) {
-      const int extra = arrays_[i] == nullptr ? ndim : ndim - PyArray_NDIM(arrays_[i]);
-      for (int axis = 0; axis < ndim; ++axis) {
-        const bool moves = axis >= extra && PyArray_DIM(arrays_[i], axis - extra) != 1;
-        strides[i][axis] = moves ? PyArray_STRIDE(arrays_[i], axis - extra) : 0;
-      }
-    }
     Outputs outputs(kernel, dtype_, ndim, shape, nullptr);
     const void* in[max_elementwise_inputs];
     const int64_t* in_strides[max_elementwise_inputs];
-    int64_t wide_shape[max_elementwise_dims], wide_strides[max_elementwise_inputs][max_elementwise_dims];
+    int64_t wide_shape[max_elementwise_dims], strides[max_elementwise_inputs][max_elementwise_dims];
     for (int axis = 0; axis < ndim; ++axis) wide_shape[axis] = shape[axis];
     for (int i = 0; i < kernel.inputs; ++i) {
       in[i] = data(i);
-      in_strides[i] = wide_strides[i];
-      for (int axis = 0; axis < ndim; ++axis) wide_strides[i][axis] = strides[i][axis];
+      in_strides[i] = strides[i];
+      const int extra = arrays_[i] == nullptr ? ndim : ndim - PyArray_NDIM(arrays_[i]);
+      for (int axis = 0; axis < extra; ++axis) strides[i][axis] = 0;
+      for (int axis = extra; axis < ndim; ++axis)
+        strides[i][axis] = PyArray_DIM(arrays_[i], axis - extra) == 1 ? 0 : PyArray_STRIDE(arrays_[i], axis - extra);
     }
     {
       MaybeReleaseGil release(static_cast<double>(PyArray_SIZE(outputs.arrays[0])) * kernel.cost_ns);

@@ -394,7 +394,8 @@ void run_elementwise_strided(const ElementwiseKernel& kernel, DType dtype, int n
   Run whole;
   for (int i = 0; i < kernel.inputs; ++i) whole.in[i] = static_cast<const char*>(in[i]);
   for (int i = 0; i < kernel.outputs; ++i) whole.out[i] = static_cast<char*>(out[i]);
-  const bool direct = layout.rows_are_direct && layout.shape[layout.ndim - 1] >= shortest_direct_row(call, layout);
+  const int64_t row = layout.shape[layout.ndim - 1];
+  const bool direct = layout.rows_are_direct && row >= direct_short_row && row >= shortest_direct_row(call, layout);
   const double cost = call.cost_ns() + (direct ? 0.0 : gather_ns * kernel.inputs);
   const int axis = direct ? -1 : tiled_axis(call, layout);
   if (axis >= 0) {
@@ -403,12 +404,14 @@ void run_elementwise_strided(const ElementwiseKernel& kernel, DType dtype, int n
     return parallel_for(count, cost * double(layout.size) / double(count),
                         [&](int64_t begin, int64_t end) { run_tiles(call, layout, axis, begin, end, whole); });
   }
-  parallel_for(layout.size, cost, [&](int64_t begin, int64_t end) {
+  const auto run_part = [&](int64_t begin, int64_t end) {
     Run part = whole;
     for (int i = 0; i < kernel.outputs; ++i) part.out[i] += begin * call.output_size();
     if (direct) run_rows(call, layout, begin, end, part);
     else run_gathered(call, layout, begin, end, part);
-  });
+  };
+  if (layout.size <= one_chunk) return run_part(0, layout.size);
+  parallel_for(layout.size, cost, run_part);
 }
 
 }  // namespace extensor
