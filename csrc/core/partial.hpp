@@ -28,7 +28,9 @@ EXTENSOR_INLINE void store_as(T* to, Vec<A> value) {
 template <class A, class T>
 EXTENSOR_INLINE Vec<A> load_first_as(const T* from, int64_t count, A rest) {
   if (count >= Vec<A>::lanes) return load_as<A>(from);
-  if constexpr (sizeof(A) == 8 && sizeof(T) == 4 && has_masked_loads) {
+  if constexpr (std::is_same_v<A, T>) {
+    return load_some(from, count, rest);
+  } else if constexpr (sizeof(A) == 8 && sizeof(T) == 4 && has_masked_loads) {
     return load_first_doubles(from, count, rest);
   } else {
     A lanes[Vec<A>::lanes];
