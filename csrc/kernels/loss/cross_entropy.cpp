@@ -36,20 +36,29 @@ void forward(DType stored, int64_t rows, int64_t classes, const void* x, const i
   });
 }
 
-// softmax_row of `count` rows of at most one vector each. One step for all rows before the next, as above.
+// Read from `lane` places before its middle, a vector of 0 with 1 in that lane.
 template <class T>
-EXTENSOR_INLINE void softmax_of_short_rows(const T* x, int64_t count, int64_t classes, T* y) {
+struct OneLane {
+  T values[2 * wide_lanes<T>] = {};
+  constexpr OneLane() { values[wide_lanes<T>] = T(1); }
+};
+
+// `count` rows of at most one wide vector each, which stay in registers. One step for all rows before the next, as above.
+template <class T>
+EXTENSOR_INLINE void backward_of_short_rows(const T* x, const int64_t* labels, const T* upstream, int64_t upstream_step, int64_t count,
+                                            int64_t classes, T* out) {
+  static constexpr OneLane<T> one;
   T largest[together], sums[together];
+  Wide<T> e[together];  // 0 in the lanes that do not exist
   for (int64_t i = 0; i < count; ++i) largest[i] = T(fold_row<Largest, T>(x + i * classes, classes));
-  for (int64_t i = 0; i < count; ++i)
-    store_wide(y + i * classes, exp(load_wide(x + i * classes, classes, T(-__builtin_inf())) - Vec<T>(double(largest[i]))), classes);
-  for (int64_t i = 0; i < count; ++i)
-    sums[i] = T(sum_pairs<T>(classes, [&](int64_t k, int64_t n) EXTENSOR_INLINE_LAMBDA { return load_wide(y + i * classes + k, n); }));
+  for (int64_t i = 0; i < count; ++i) e[i] = exp(load_wide(x + i * classes, classes, T(-__builtin_inf())) - Vec<T>(double(largest[i])));
+  for (int64_t i = 0; i < count; ++i) sums[i] = T(sum_pairs<T>(classes, [&](int64_t, int64_t) EXTENSOR_INLINE_LAMBDA { return e[i]; }));
   for (int64_t i = 0; i < count; ++i) {
-    const Vec<T> sum(double(sums[i])), inverse = 1.0 / sum;
+    const bool left_out = labels[i] < 0;
+    const T* const chosen = one.values + wide_lanes<T> - (left_out ? wide_lanes<T> : labels[i]);
+    const Vec<T> sum(double(sums[i])), inverse = 1.0 / sum, factor(left_out ? 0.0 : double(upstream[i * upstream_step]));
     for_each_vector<T>(classes, [&](int64_t k, int64_t n) EXTENSOR_INLINE_LAMBDA {
-      T* to = y + i * classes + k;
-      store_first(to, share_of(load_first(to, n), sum, inverse), n);
+      store_first(out + i * classes + k, (share_of(part_of(e[i], int(k / Vec<T>::lanes)), sum, inverse) - load(chosen + k)) * factor, n);
     });
   }
 }
@@ -66,17 +75,14 @@ void backward(DType stored, int64_t rows, int64_t classes, const void* x, const 
       const int64_t count = end - first < block ? end - first : block;
       const T* const some = logits.at(first, count);
       T* const to = result.at(first);
-      if (is_short) softmax_of_short_rows(some, count, classes, to);
-      else softmax_row(some, classes, to);
-      for (int64_t i = 0; i < count; ++i)
-        if (labels[first + i] >= 0) to[i * classes + labels[first + i]] -= T(1);
-      for (int64_t i = 0; i < count; ++i) {
-        // A row that is left out is multiplied by 0, so that its nan stay.
-        const Vec<T> factor(labels[first + i] < 0 ? 0.0 : double(upstream[(first + i) * upstream_step]));
-        for_each_vector<T>(classes, [&](int64_t k, int64_t n) EXTENSOR_INLINE_LAMBDA {
-          T* at = to + i * classes + k;
-          store_first(at, load_first(at, n) * factor, n);
-        });
+      // A row that is left out is multiplied by 0, so that its nan stay.
+      if (is_short) {
+        backward_of_short_rows(some, labels + first, upstream + first * upstream_step, upstream_step, count, classes, to);
+      } else {
+        softmax_row(some, classes, to);
+        if (labels[first] >= 0) to[labels[first]] -= T(1);
+        const Vec<T> factor(labels[first] < 0 ? 0.0 : double(upstream[first * upstream_step]));
+        for_each_vector<T>(classes, [&](int64_t k, int64_t n) EXTENSOR_INLINE_LAMBDA { store_first(to + k, load_first(to + k, n) * factor, n); });
       }
       result.done(first, count);
     }
