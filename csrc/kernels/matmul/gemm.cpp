@@ -344,7 +344,7 @@ Grid choose_grid(int64_t m, int64_t n, int64_t k, bool whole_columns) {
     if (can_columns && (!can_rows || whole_columns || n / columns * 2 >= m / rows)) columns *= 2;
     else rows *= 2;
   }
-  const int64_t row_step = ceil_div(ceil_div(m, rows), max_rows) * max_rows;
+  const int64_t row_step = ceil_div(m, rows);  // in tiles of equal heights: see next_rows
   const int64_t column_step = ceil_div(ceil_div(n, columns), panel_width<T>) * panel_width<T>;
   const int64_t across = ceil_div(n, column_step);
   return {row_step, column_step, across, across * ceil_div(m, row_step)};
