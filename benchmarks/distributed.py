@@ -29,6 +29,7 @@ import extensor as et
 from extensor import data, train
 from extensor.data.shards import ShardedBatch, shard_sizes
 from extensor.distributed import World
+from extensor.distributed.reduction import Reduction
 from extensor.distributed.sums import Layout
 from extensor.distributed.tree import shards_of
 from extensor.train.divided_optimizer import DividedOptimizer
@@ -100,7 +101,7 @@ def sharded_step(name: str, world: World, shards: int) -> Callable[[], Any]:
 def reduce_step(world: World) -> Callable[[], Any]:
     exchange = world.exchange(Layout([(REDUCED // 4,)], np.float32), [[0], [1]], 2)
     exchange.slots[0][:] = world.rank + 1
-    return lambda: exchange.reduce(2)
+    return lambda: Reduction(exchange, 2).finish()
 
 
 def exchange_step(name: str, world: World) -> Callable[[], Any]:
@@ -110,8 +111,8 @@ def exchange_step(name: str, world: World) -> Callable[[], Any]:
     exchange.slots[0][:] = world.rank + 1
 
     def step() -> None:
-        exchange.reduce(2, whole=False)
-        exchange.gather_slices(exchange.result[exchange.own])
+        Reduction(exchange, 2, whole=False).finish()
+        exchange.gather_slices([exchange.result[own] for own in exchange.own])
 
     return step
 

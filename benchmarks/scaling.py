@@ -1,8 +1,10 @@
 """What a step costs on 2 to 1,024 hosts: measured on two, predicted beyond.
 
 Two ranks that share no memory measure the exchange of vectors of several lengths, and steps of real networks. What a
-message costs follows from the vectors, by its length; the steps, which took no part in that, show how far the prediction is
-to be believed, and that their weights are those of one process. For more hosts, messages and bytes are counted as the exchange sends them.
+message costs follows from the vectors, by its length, and what a backward pass hides from when its gradients are complete; the
+steps, which took no part in that, show how far the prediction is to be believed, and that their weights are those of one process.
+For more hosts, messages and bytes are counted as the exchange sends them. Steps whose exchange waits for the end of the pass are
+measured too.
 
     python benchmarks/scaling.py                       two ranks of this machine, by messages
     sudo python benchmarks/scaling.py --namespaces     two network namespaces joined by a cable, with TCP between them
@@ -26,14 +28,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import distributed as twin
 import numpy as np
 
-from extensor.distributed import World
+from extensor.distributed import World, exchange
 from extensor.distributed.exchange import Exchange
+from extensor.distributed.reduction import Reduction
 from extensor.distributed.sums import Layout
 from extensor.distributed.tree import shards_of
+from extensor.graph import StateBlock
 
 RESULT = Path(__file__).parent / "results" / "scaling.md"
 LENGTHS = [1 << 8, *(m << n for n in range(11, 19) for m in (2, 3)), 1 << 20]  # elements of float32
@@ -42,6 +47,13 @@ SIDE = 64  # numbers beside a vector: losses and the like
 IN_TURN = 3  # steps that count, before it is another's turn
 COMPARED = 5  # steps after which weights are compared with those of one process
 HOSTS = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
+
+
+class Sent(NamedTuple):
+    """A piece of the gradients: its bytes, and how long before the end of the pass it was complete."""
+
+    size: float
+    before: float
 
 
 class Network(NamedTuple):
@@ -55,14 +67,19 @@ class Network(NamedTuple):
         slope = (self.seconds[-1] - self.seconds[-2]) / (self.sizes[-1] - self.sizes[-2])
         return float(np.interp(size, self.sizes, self.seconds)) + max(beyond, 0.0) * slope
 
-    def exchange(self, size: float, hosts: int) -> float:
-        """Parts to the hosts that add them, all at once, and meanwhile losses and statistics of the shards around to all;
-        then the parameters that each host moved around to all.
+    def exchange(self, pieces: list[Sent], hosts: int) -> float:
+        """What is left of an exchange when the backward pass ends: parts of the pieces to the hosts that add them, one after
+        the other as they are complete, and losses and statistics of the shards around to all; then the parameters that each
+        host moved around to all.
 
         Parts and parameters are the share (hosts - 1) / hosts of the bytes; what goes around doubles with each message.
         """
-        moved, around = self.message(size * (hosts - 1) / hosts), math.ceil(math.log2(hosts))
-        return max(moved, around * self.message(0)) + moved + (around - 1) * self.message(0)
+        share, around = (hosts - 1) / hosts, math.ceil(math.log2(hosts))
+        sent = -math.inf
+        for size, before in pieces:
+            sent = max(sent, -before * 2 / hosts) + self.message(size * share) - self.message(0)
+        moved = self.message(sum(size for size, _ in pieces) * share)
+        return max(sent + self.message(0), around * self.message(0)) + moved + (around - 1) * self.message(0)
 
 
 def by_vectors(times: dict[int, float]) -> Network:
@@ -81,18 +98,18 @@ def by_numbers(latency: float, bandwidth: float) -> Network:
 
 
 def exchange_step(world: World, length: int) -> Callable[[], Any]:
-    exchange = Exchange(world.hosts, Layout([(length,)], np.float32), [[0], [1]], 2, SIDE, world.compress)
-    exchange.slots[0][:] = world.rank
+    vectors = Exchange(world.hosts, Layout([(length,)], np.float32), [[0], [1]], 2, SIDE, world.compress)
+    vectors.slots[0][:] = world.rank
 
     def step() -> None:
-        exchange.reduce(2, whole=False)
-        exchange.gather_slices(exchange.result[exchange.own])
+        Reduction(vectors, 2, whole=False).finish()
+        vectors.gather_slices([vectors.result[own] for own in vectors.own])
 
     return step
 
 
-def half_step(name: str) -> Callable[[], Any]:
-    """What one of two ranks computes: a shard of half a batch, and an update."""
+def half_step(name: str) -> tuple[Any, Callable[[], Any]]:
+    """What one of two ranks computes: a shard of half a batch, and an update; and the network."""
     model = twin.models.MODELS[name]
 
     def halved(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -101,7 +118,30 @@ def half_step(name: str) -> Callable[[], Any]:
         return inputs[part.start : part.stop], targets[part.start : part.stop]
 
     twin.models.MODELS["half"] = model._replace(data=halved)
-    return twin.sharded_training("half", World.alone(), 1, divides=True)[1]
+    return twin.sharded_training("half", World.alone(), 1, divides=True)
+
+
+def pieces_of(network: Any, step: Callable[[], Any]) -> list[Sent]:
+    """The pieces of a network in a step whose gradients nobody takes, the quickest of some."""
+    parameters = list(network.parameters())
+    pieces = Layout([p.shape for p in parameters], np.float32).pieces(
+        exchange._MOST_PIECES, exchange._PIECE_BYTES
+    )
+    told: dict[int, float] = {}
+
+    def note(leaf: Any) -> None:
+        told[id(leaf)] = time.perf_counter()
+
+    found = []
+    for _ in range(10):
+        told.clear()
+        with StateBlock("grad_listener", note):
+            step()
+        if told:
+            end = max(told.values())
+            found.append([end - max(told[id(p)] for p in parameters[piece.tensors]) for piece in pieces])
+    before = min(found, key=lambda row: row[0])
+    return [Sent(4 * piece.layout.length, time) for piece, time in zip(pieces, before)]
 
 
 def digest(name: str, world: World) -> str:
@@ -126,9 +166,15 @@ def rank(rounds: int) -> None:
         steps: dict[tuple[str, Any], Callable[[], Any]] = {
             ("vectors", length): exchange_step(world, length) for length in LENGTHS
         }
+        pieces = {}
+        late = World(timeout=60)
         for name in NETWORKS:
             steps["step", name] = twin.sharded_step(name, world, 2)
-            steps["alone", name] = half_step(name)  # one of two shards, without anybody to exchange with
+            steps["late", name] = twin.sharded_step(name, late, 2)
+            with mock.patch.object(exchange, "_MOST_PIECES", 1):
+                steps["late", name]()  # what is exchanged in one piece waits for the end of the pass
+            network, steps["alone", name] = half_step(name)  # without anybody to exchange with
+            pieces[name] = pieces_of(network, steps["alone", name])
         times: dict[tuple[str, Any], list[float]] = {key: [] for key in steps}
         order = np.random.default_rng(
             0
@@ -146,7 +192,9 @@ def rank(rounds: int) -> None:
             key: np.maximum(*world.gather(every)) for key, every in times.items()
         }  # who the other waits for
         if world.rank == 0:
-            found: dict[str, Any] = {"vectors": {}, "step": {}, "alone": {}, "same bits": same}
+            found: dict[str, Any] = {
+                "vectors": {}, "step": {}, "late": {}, "alone": {}, "same bits": same, "pieces": pieces,
+            }  # fmt: skip
             for (kind, name), every in slower.items():
                 found[kind][name] = float(np.median(every))
             found["parameters"] = {
@@ -252,9 +300,9 @@ def measured(given: argparse.Namespace) -> dict[str, Any]:
 # The page
 
 
-def prediction(network: Network, alone: float, parameters: int, hosts: int) -> float:
-    """Seconds of a step whose batch is shared by so many hosts; ``alone`` is that of half of the batch."""
-    return 2 * alone / hosts + network.exchange(4 * parameters, hosts)
+def prediction(network: Network, alone: float, pieces: list[Sent], hosts: int) -> float:
+    """Seconds of a step whose batch is shared by so many hosts; ``alone`` is that of half of the batch, as ``pieces`` are."""
+    return 2 * alone / hosts + network.exchange(pieces, hosts)
 
 
 def _bandwidth(network: Network) -> float:
@@ -265,17 +313,17 @@ def _bandwidth(network: Network) -> float:
 def page(found: dict[str, Any], network: Network, where: str) -> str:
     rows = []
     for name in NETWORKS:
-        step, alone, parameters = (found[key][name] for key in ("step", "alone", "parameters"))
-        guess = prediction(network, alone, parameters, 2)
+        step, late, alone, parameters = (found[key][name] for key in ("step", "late", "alone", "parameters"))
+        guess = prediction(network, alone, found["pieces"][name], 2)
         same = "yes" if found["same bits"][name] else "NO"
         rows.append(
-            f"| {name} | {parameters:,} | {alone * 1e3:.2f} | {step * 1e3:.2f} | {guess * 1e3:.2f} | {guess / step - 1:+.0%} | {same} |"
+            f"| {name} | {parameters:,} | {len(found['pieces'][name])} | {alone * 1e3:.2f} | {late * 1e3:.2f} | {step * 1e3:.2f} | {guess * 1e3:.2f} | {guess / step - 1:+.0%} | {same} |"
         )
     vectors = ", ".join(f"{4 * int(n) / 1024:,.0f} KiB {s * 1e3:.3f} ms" for n, s in found["vectors"].items())
     further = []
     for name in NETWORKS:
-        alone, parameters = found["alone"][name], found["parameters"][name]
-        times = {hosts: prediction(network, alone, parameters, hosts) for hosts in HOSTS}
+        alone, pieces = found["alone"][name], found["pieces"][name]
+        times = {hosts: prediction(network, alone, pieces, hosts) for hosts in HOSTS}
         one = 2 * alone
         pays = [hosts for hosts in HOSTS if one / times[hosts] / hosts >= 0.5]
         fastest_at = min(times, key=times.__getitem__)
@@ -288,8 +336,10 @@ def page(found: dict[str, Any], network: Network, where: str) -> str:
 Medians. Sum and update of a vector: {vectors}.
 An empty message takes {network.message(0) * 1e6:.0f} µs, long ones pass {_bandwidth(network) / 1e9:.2f} GB/s.
 
-| network | parameters | half a batch alone, ms | step of both, ms | predicted, ms | error | bits of one process |
-| --- | ---: | ---: | ---: | ---: | ---: | --- |
+*at the end*: the exchange waits for the backward pass; *step*: complete pieces travel meanwhile, as in a run.
+
+| network | parameters | pieces | half a batch alone, ms | at the end, ms | step, ms | predicted, ms | error | bits of one process |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 {chr(10).join(rows)}
 
 # Predicted: the same batch on more hosts of this kind, ms per step

@@ -81,6 +81,7 @@ class ThreadState:
     reader: Any
     values_read: bool
     walk: Any
+    grad_listener: Any
     mode: int
 
 this_thread: ThreadState

@@ -119,6 +119,7 @@ class _ThreadState(threading.local):
     reader: Any = None
     values_read = False
     walk: Any = None
+    grad_listener: Any = None
     mode = 0
 
 

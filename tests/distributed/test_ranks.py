@@ -46,6 +46,33 @@ def test_hosts_exchange_by_messages(
 
 
 @pytest.mark.parametrize(
+    ("kind", "hosts", "args"),
+    [
+        ("lenet", (1, 1), ()),
+        ("resnet", (1, 1), ("clip_norm=null",)),
+        ("gpt", (2, 1), ()),
+        ("gpt", (1, 1, 1), ("compress=true", "clip_norm=null")),
+        ("mlp", (1, 2), ("shards=3", 'optimizer="LAMB"')),
+        ("mlp", (1, 1), ("compile=false",)),
+    ],
+)
+def test_vectors_travel_in_pieces(
+    alone: dict[str, str], kind: str, hosts: tuple[int, ...], args: tuple[str, ...]
+) -> None:
+    """While the backward pass completes the rest; a divided optimiser has a slice of each piece then."""
+    args = (kind, "-", "steps=4", *args)
+    assert answer(sum(hosts), RUN, *args, "piece_bytes=2048", hosts=hosts) == of_one(alone, *args)
+
+
+def test_pieces_leave_before_the_backward_pass_ends() -> None:
+    told = json.loads(answer(2, "early_pieces.py", hosts=(1, 1)))
+    for pieces, steps in told:  # of each rank
+        assert pieces > 2
+        # two batches make a step, whose last pass is recorded once and repeated from then on: every piece but the last leaves early
+        assert steps == [0, pieces - 1, pieces - 1, pieces - 1]
+
+
+@pytest.mark.parametrize(
     "args",
     [
         ('optimizer="LAMB"',),

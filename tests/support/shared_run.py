@@ -3,7 +3,7 @@ statistics, momentum, clipping, a schedule, accumulated gradients, metrics, vali
 
 As a script: shared_run.py MODEL FOLDER [name=value ...] trains under ``mpiexec`` or alone, and rank 0 prints the SHA-256 of
 all weights and of the metrics. Names are the arguments of :func:`fit`; ``kill_at`` and ``kill_rank`` end a rank at a step,
-``kill_after`` so many seconds later, wherever it is then. ``kill_how="SUSPEND"`` puts the whole job to sleep.
+``kill_after`` so many seconds later, wherever it is then; ``piece_bytes`` is the least that messages take at a time. ``kill_how="SUSPEND"`` puts the whole job to sleep.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 import extensor as et
 from extensor import data, models, nn, optim, train
-from extensor.distributed import LostRankError, World
+from extensor.distributed import LostRankError, World, exchange
 
 
 def _images(size: int, channels: int) -> tuple[data.Dataset, data.Dataset]:
@@ -135,6 +135,9 @@ def digest(model: nn.Module, history: train.History) -> str:
 def main(kind: str, folder: str, *assignments: str) -> None:
     given = {name: json.loads(value) for name, _, value in (text.partition("=") for text in assignments)}
     compress = given.pop("compress", False)
+    exchange._PIECE_BYTES = given.pop(
+        "piece_bytes", exchange._PIECE_BYTES
+    )  # small networks in several pieces
     with World(compress=compress) as world:
         end = [given.pop(name, None) for name in ("kill_rank", "kill_at", "kill_how", "kill_after")]
         place = Path(folder) if folder != "-" else None

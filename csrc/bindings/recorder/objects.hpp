@@ -77,6 +77,7 @@ struct ThreadState {
   PyObject* trace;     // the list of kernel calls of the body that is running
   PyObject* reader;    // called with a tensor whose elements are looked at outside of ops
   PyObject* walk;      // what walks back in place of the engine's own class
+  PyObject* grad_listener;  // called with a leaf whose gradient is complete while a program still runs
   long long mode;      // whatever else the bodies of ops look at, such as autocast
 };
 // Not thread_local, whose every use from another file is a call. Its memory comes with the thread: what is taken at the first use

@@ -124,6 +124,7 @@ class Run {
       if (done) {
         committed_ |= step.commits;
         for (int number : step.releases) release(size_t(number));
+        if (state.grad_listener != nullptr) tell_grads(i + 1);
         continue;
       }
       if (PyErr_Occurred()) {
@@ -141,28 +142,42 @@ class Run {
   }
 
   void leave_effects() {
-    for (const Effect& effect : *program_->effects) {
-      const Ref value = effect.value < 0 ? shared(Py_None) : effect.kind == Effect::assign ? shared(values_[size_t(effect.value)]) : owned(tensor_of(effect.value, false, Py_None));
-      if (effect.kind == Effect::attribute) {
-        PyObject* fields = PyObject_GenericGetDict(effect.owner, nullptr);  // not by __setattr__: this is no change of the structure
-        const Ref dict = owned(fields);
-        if (PyDict_SetItem(dict, effect.name, value) < 0) throw PythonError();
-        continue;
-      }
-      Tensor* owner = owner_of(effect.owner);
-      if (effect.kind == Effect::grad) {
-        Py_SETREF(owner->grad, Py_NewRef(value.get()));
-      } else {
-        Py_SETREF(owner->array, Py_NewRef(value.get()));
-        const Ref sequence = owned(PyLong_FromLongLong(++last_sequence));
-        if (PyObject_SetAttr(reinterpret_cast<PyObject*>(owner), name_replaced, sequence) < 0) throw PythonError();
-      }
-    }
+    for (; left_ < program_->effects->size(); ++left_) leave((*program_->effects)[left_]);
   }
 
   PyObject* made_result() { return made(*program_->result); }
 
  private:
+  void leave(const Effect& effect) {
+    const Ref value = effect.value < 0 ? shared(Py_None) : effect.kind == Effect::assign ? shared(values_[size_t(effect.value)]) : owned(tensor_of(effect.value, false, Py_None));
+    if (effect.kind == Effect::attribute) {
+      PyObject* fields = PyObject_GenericGetDict(effect.owner, nullptr);  // not by __setattr__: this is no change of the structure
+      const Ref dict = owned(fields);
+      if (PyDict_SetItem(dict, effect.name, value) < 0) throw PythonError();
+      return;
+    }
+    Tensor* owner = owner_of(effect.owner);
+    if (effect.kind == Effect::grad) {
+      Py_SETREF(owner->grad, Py_NewRef(value.get()));
+    } else {
+      Py_SETREF(owner->array, Py_NewRef(value.get()));
+      const Ref sequence = owned(PyLong_FromLongLong(++last_sequence));
+      if (PyObject_SetAttr(reinterpret_cast<PyObject*>(owner), name_replaced, sequence) < 0) throw PythonError();
+    }
+  }
+
+  // The gradients that are complete after so many steps, to whoever listens. The run cannot be given up then.
+  void tell_grads(size_t done) {
+    const std::vector<Effect>& effects = *program_->effects;
+    for (; left_ < effects.size() && effects[left_].ready <= done; ++left_) {
+      const Effect& effect = effects[left_];
+      committed_ = true;
+      leave(effect);
+      const Ref listener = shared(state.grad_listener == nullptr ? Py_None : state.grad_listener);
+      if (listener.get() != Py_None) owned(PyObject_CallOneArg(listener, reinterpret_cast<PyObject*>(owner_of(effect.owner))));
+    }
+  }
+
   static bool is_as_it_was(const Watched& watch) {
     PyObject* found = watch.key == Py_None ? PyCell_Get(watch.holder) : Py_XNewRef(PyDict_GetItemWithError(watch.holder, watch.key));
     if (found == nullptr) {
@@ -357,7 +372,7 @@ class Run {
   PyObject* kept_;  // a list that results of steps are kept in, or nullptr
   std::vector<PyObject*> values_, arguments_, tensors_;
   unsigned long long fused_ = 0;  // bit i: the activation is in the product of fusion i
-  size_t next_ = 0, dropped_ = 0;  // the next value; how many old gradients are gone
+  size_t next_ = 0, dropped_ = 0, left_ = 0;  // the next value; how many old gradients are gone, and effects are there
   bool committed_ = false;
 };
 

@@ -61,11 +61,12 @@ struct Instruction {
   long long nanoseconds = 0;
 };
 
-// What a program leaves behind when all steps are done.
+// What a program leaves behind when all steps are done. They are in the order of `ready`.
 struct Effect {
   enum Kind : char { assign, grad, attribute } kind;
   PyObject *owner, *name;
-  int value;  // -1: None
+  int value;     // -1: None
+  size_t ready;  // a gradient may be left after so many steps already, if somebody listens
 };
 
 // A gradient of the step before, whose array the program may use again.

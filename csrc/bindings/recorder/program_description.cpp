@@ -170,7 +170,7 @@ void read_description(Program* self, PyObject* d) {
     return step;
   }));
   self->effects = new std::vector<Effect>(read_all<Effect>(item(d, 5), [](PyObject* t) {
-    return Effect{Effect::Kind(whole(item(t, 0))), item(t, 1), item(t, 2), int(whole(item(t, 3)))};
+    return Effect{Effect::Kind(whole(item(t, 0))), item(t, 1), item(t, 2), int(whole(item(t, 3))), size_t(whole(item(t, 4)))};
   }));
   self->result = new Tree(read_tree(item(d, 6)));
   self->bodies = new std::vector<Body>(read_all<Body>(item(d, 7), [](PyObject* op) {

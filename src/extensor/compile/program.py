@@ -7,10 +7,13 @@ The native side runs it from a description in plain tuples, with values numbered
      ((owner, whether it has a gradient), ...),                # conditions on leaves
      constants,
      ((kind, native, reference, expected, arguments, results, releases, commits), ...),
-     ((kind, owner, name, value), ...),                        # effects; value -1 is None
+     ((kind, owner, name, value, ready), ...),                 # effects; value -1 is None
      result,                                                   # a tree
      ops, mode, whether it records, is_valid, save, restore,
      ((holder, key, value), ...))                              # Python values that must be what they were
+
+A gradient that is an effect is complete after ``ready`` steps. Where the thread has a ``grad_listener`` it is left then, and the
+listener called, while the other steps still run.
 
 :class:`Runner` is the definition of a run; csrc/bindings/recorder/program.cpp takes the same steps, and a test holds the two
 to the same results.
@@ -203,10 +206,7 @@ class Program:
             self._conditions(),
             tuple(recording.constants),
             tuple(self._step(step, releases) for step, releases in zip(recording.steps, self.releases)),
-            tuple(
-                (_EFFECTS[kind], owner, name, -1 if place is None else self.number(place))
-                for kind, owner, name, place in self.effects
-            ),
+            self._described_effects(),
             self.result_tree,
             tuple(recording.ops.values()),
             mode,
@@ -216,6 +216,19 @@ class Program:
             (lambda states: _restore(generators, states)) if generators else None,
             self.watches,
         )
+
+    def _described_effects(self) -> tuple[tuple[Any, ...], ...]:
+        """The effects, gradients first, in the order in which they are complete; not before the last guard."""
+        steps = self.recording.steps
+        guarded = max((i + 1 for i, step in enumerate(steps) if step.kind == "guard"), default=0)
+        ready = {step.first + k: i + 1 for i, step in enumerate(steps) for k in range(len(step.results))}
+        found = []
+        for kind, owner, name, place in self.effects:
+            number, at = -1 if place is None else self.number(place), len(steps) + 1
+            if kind == "grad" and place is not None:
+                at = max(ready[place.position], guarded) if place.kind == "result" else len(steps)
+            found.append((_EFFECTS[kind], owner, name, number, at))
+        return tuple(sorted(found, key=lambda effect: effect[4]))
 
     def _arguments_tree(self) -> Tree:
         args, kwargs = self.arguments_given

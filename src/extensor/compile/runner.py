@@ -39,7 +39,7 @@ class Runner:
         if values is NotImplemented:
             return NotImplemented
         saved = None if self.save is None else self.save()
-        committed = False
+        committed, left = False, 0
         self.runs += 1
         for place, step in enumerate(self.steps):
             started = perf_counter()
@@ -59,7 +59,11 @@ class Runner:
             committed = committed or step[7]
             for number in step[6]:
                 values[number] = None
-        self._leave(values, tensors)
+            if this_thread.grad_listener is not None:
+                left = self._tell_grads(place + 1, left, values, tensors)
+                committed = committed or left > 0
+        for effect in self.effects[left:]:
+            _leave(effect, values, tensors)
         return self.made(self.result, values, tensors)
 
     def times(self) -> tuple[list[float], int]:
@@ -155,17 +159,16 @@ class Runner:
                 raise _Differs
         values.extend(made)
 
-    def _leave(self, values: list[Any], tensors: list[ExTensor]) -> None:
-        for kind, owner, name, number in self.effects:
-            array = None if number < 0 else values[number]
-            if kind == 2:
-                vars(owner)[name] = None if array is None else ExTensor(array)
-            elif kind == 1:
-                owner_of(owner, tensors)._grad = None if array is None else ExTensor(array)
-            else:
-                parameter: Any = owner_of(owner, tensors)
-                parameter._array = array
-                parameter._replaced = next_sequence()
+    def _tell_grads(self, done: int, left: int, values: list[Any], tensors: list[ExTensor]) -> int:
+        """The gradients that are complete after so many steps, to whoever listens; returns how many effects are there now."""
+        for effect in self.effects[left:]:
+            if effect[4] > done:
+                break
+            _leave(effect, values, tensors)
+            left += 1
+            if this_thread.grad_listener is not None:
+                this_thread.grad_listener(owner_of(effect[1], tensors))
+        return left
 
     def made(self, tree: Any, values: Any, tensors: list[ExTensor]) -> Any:
         """The result of a call, from the values by number."""
@@ -182,6 +185,19 @@ class Runner:
         if kind == Kind.LIST:
             return parts
         return what(*parts) if hasattr(what, "_fields") else what(parts)
+
+
+def _leave(effect: tuple[Any, ...], values: list[Any], tensors: list[ExTensor]) -> None:
+    kind, owner, name, number, _ = effect
+    array = None if number < 0 else values[number]
+    if kind == 2:
+        vars(owner)[name] = None if array is None else ExTensor(array)
+    elif kind == 1:
+        owner_of(owner, tensors)._grad = None if array is None else ExTensor(array)
+    else:
+        parameter: Any = owner_of(owner, tensors)
+        parameter._array = array
+        parameter._replaced = next_sequence()
 
 
 def _is_as_it_was(holder: Any, key: Any, value: Any) -> bool:

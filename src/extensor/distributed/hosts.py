@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -27,13 +28,16 @@ class Hosts:
         positions: those of the ranks of this host.
         by_host: those of all ranks, host by host.
         channels: how many ranks of each host exchange messages: as many as the smallest host has.
-        channel: the communicator of the own channel; None where this rank has none.
+        channel: the communicator of the own channel; None where this rank has none. Sums that come back, and what goes with
+            them, have communicators of their own: each takes its messages in one order.
     """
 
     def __init__(self, everyone: Messages | None) -> None:
         self.everyone = everyone
         self.local: Messages | None = None
         self.channel: Messages | None = None
+        self._back: Messages | None = None
+        self._aside: Messages | None = None
         if everyone is None:
             self.count, self.host_index, self.host_rank, self.host_size, self.position = 1, 0, 0, 1, 0
             self.by_host, self.channels, self.names = [[0]], 1, [socket.gethostname()]
@@ -59,34 +63,50 @@ class Hosts:
         self.channels = min(len(ranks) for ranks in by_host)
         takes_part = self.host_rank < self.channels
         channel = comm.Split(self.host_rank if takes_part else mpi.UNDEFINED, self.host_index)
-        self.channel = Messages(channel, everyone.watch) if takes_part else None
+        if takes_part:
+            self.channel, self._back, self._aside = (
+                Messages(each, everyone.watch) for each in (channel, channel.Dup(), channel.Dup())
+            )
 
     def shared(self, sizes: Sequence[int]) -> SharedMemory:
         """Memory of this host: so many bytes for each of its ranks."""
         return SharedMemory(self.local, sizes)
 
-    def exchange(self, out: np.ndarray, send: list[int], arrived: np.ndarray, receive: list[int]) -> None:
-        """Parts of ``out`` to the other hosts of the channel, theirs into ``arrived``."""
+    @property
+    def communicators(self) -> list[Messages]:
+        """Those this rank takes part in, besides that of everyone."""
+        every = (self.local, self.channel, self._back, self._aside)
+        return [messages for messages in every if messages is not None]
+
+    def begin_exchange(
+        self, out: np.ndarray, send: list[int], arrived: np.ndarray, receive: list[int]
+    ) -> Any:
+        """Parts of ``out`` to the other hosts of the channel, theirs into ``arrived``; both must stay until that is complete."""
         assert self.channel is not None
-        self.channel.wait(
-            self.channel.comm.Ialltoallv((out, (send, _starts(send))), (arrived, (receive, _starts(receive))))
+        return self.channel.comm.Ialltoallv(
+            (out, (send, _starts(send))), (arrived, (receive, _starts(receive)))
         )
 
-    def spread(self, own: np.ndarray, arrived: np.ndarray, lengths: list[int]) -> None:
+    def begin_spread(self, own: np.ndarray, arrived: np.ndarray, lengths: list[int]) -> Any:
         """``own`` to all hosts of the channel, theirs into ``arrived``."""
-        self.start_spread(own, arrived, lengths)()
+        assert self._back is not None
+        return self._back.comm.Iallgatherv(own, (arrived, (lengths, _starts(lengths))))
 
-    def start_spread(self, own: np.ndarray, arrived: np.ndarray, lengths: list[int]) -> Callable[[], None]:
-        """The same on its way; what is returned waits for it. Both arrays must stay as they are until then."""
-        assert self.channel is not None
-        channel = self.channel
-        request = channel.comm.Iallgatherv(own, (arrived, (lengths, _starts(lengths))))
-        return lambda: channel.wait(request)
+    def spread(self, own: np.ndarray, arrived: np.ndarray, lengths: list[int]) -> None:
+        """The same, at once."""
+        assert self._back is not None
+        self._back.wait(self.begin_spread(own, arrived, lengths))
+
+    def start_aside(self, own: np.ndarray, arrived: np.ndarray, lengths: list[int]) -> Callable[[], None]:
+        """The same, beside what else is on its way; what is returned waits for it."""
+        aside = self._aside
+        assert aside is not None
+        request = aside.comm.Iallgatherv(own, (arrived, (lengths, _starts(lengths))))
+        return lambda: aside.wait(request)
 
     def free(self) -> None:
-        for messages in (self.local, self.channel):
-            if messages is not None:
-                messages.comm.Free()
+        for messages in self.communicators:
+            messages.comm.Free()
 
 
 class SharedMemory:
@@ -114,11 +134,22 @@ class SharedMemory:
 
     def barrier(self) -> None:
         """What was written before is seen by all after."""
+        request = self.begin_barrier()
+        if request is not None and self._local is not None:
+            self._local.wait(request)
+        self.synchronize()
+
+    def begin_barrier(self) -> Any:
+        """The same on its way; :meth:`synchronize` when the request is complete. None where nobody is waited for."""
         if self._window is None or self._local is None:
-            return
+            return None
         self._window.Sync()
-        self._local.barrier()
-        self._window.Sync()
+        return self._local.comm.Ibarrier()
+
+    def synchronize(self) -> None:
+        """See what the others wrote before the barrier."""
+        if self._window is not None:
+            self._window.Sync()
 
     def free(self) -> None:
         self.segments = []

@@ -43,7 +43,7 @@ class Messages:
         """
         for request in requests:
             looks, began = 0, 0.0
-            while not self._is_complete(request):
+            while not self.is_complete(request):
                 looks += 1
                 if looks % _LOOKS:
                     os.sched_yield()  # the one we wait for may need this processor
@@ -55,7 +55,8 @@ class Messages:
                 if now - began > _PATIENCE:
                     time.sleep(0.0002)
 
-    def _is_complete(self, request: Any) -> bool:
+    def is_complete(self, request: Any) -> bool:
+        """Whether a request is; asking lets MPI go on with all of them."""
         try:
             return bool(request.Test())
         except (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,7 +20,7 @@ except ModuleNotFoundError:
         return False
 
 
-__all__ = ["Layout", "ShardSums", "add_along", "rounded"]
+__all__ = ["Layout", "Piece", "ShardSums", "add_along", "rounded"]
 
 _CHUNK = 1 << 15  # elements at a time: what is added in between stays in the cache
 
@@ -46,10 +46,32 @@ class Layout:
         """The tensors inside a vector."""
         return [flat[place].reshape(shape) for place, shape in zip(self.places, self.shapes)]
 
+    def pieces(self, most: int, least_bytes: int) -> list[Piece]:
+        """The layout in at most so many pieces, the last tensors first: that is how a backward pass completes them."""
+        size = max(least_bytes // self.dtype.itemsize, -(-self.length // most))
+        found: list[Piece] = []
+        end = len(self.shapes)
+        while end > 0 or not found:
+            start = max(end - 1, 0)
+            while start > 0 and self.places[end - 1].stop - self.places[start].start < size:
+                start -= 1
+            place = slice(self.places[start].start, self.places[end - 1].stop) if end else slice(0, 0)
+            found.append(Piece(slice(start, end), place, Layout(self.shapes[start:end], self.dtype)))
+            end = start
+        return found
+
 
 def rounded(x: np.ndarray) -> None:
     """Round to the nearest bfloat16 in place, ties to even."""
     x[...] = x.astype(bfloat16)
+
+
+class Piece(NamedTuple):
+    """Neighbouring tensors of a layout: their numbers, where they lie in the vector, and how they lie there."""
+
+    tensors: slice
+    place: slice
+    layout: Layout
 
 
 class ShardSums:

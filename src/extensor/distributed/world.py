@@ -23,6 +23,7 @@ from .exchange import Exchange
 from .hosts import Hosts
 from .messages import Messages
 from .mpi import launched_ranks, load_mpi
+from .reduction import Reduction
 from .sums import Layout, ShardSums
 from .watch import Watch
 
@@ -83,9 +84,8 @@ class World:
             host = self.hosts.names[self.hosts.host_index]
             names = self._messages.gather(f"rank {self.rank} (host {host}, process {os.getpid()})")
             self._watch = Watch(self.rank, names, self._messages.broadcast, self.timeout)
-            for messages in (self._messages, self.hosts.local, self.hosts.channel):
-                if messages is not None:
-                    messages.watch = self._watch
+            for messages in (self._messages, *self.hosts.communicators):
+                messages.watch = self._watch
             atexit.register(self._at_exit)
             _survive_notices()
 
@@ -191,7 +191,7 @@ class World:
         sums = ShardSums(layout, exchange.nodes(shards), shards, exchange.slots, self.compress)
         for number, row in zip(numbers, flat):
             sums.add(number, [None if row[i] is None else row[i].numpy() for i in present])
-        views = layout.views(exchange.reduce(shards)[0].copy())
+        views = layout.views(Reduction(exchange, shards).finish()[0].copy())
         new = {i: ExTensor(view.astype(found[i][1], copy=False)) for i, view in zip(present, views)}
         counter = iter(range(len(found)))
         if not trees:  # this rank holds no shard; the structure is another's

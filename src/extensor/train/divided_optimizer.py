@@ -1,4 +1,4 @@
-"""The optimiser's work and memory divided between the ranks: each moves its slice of the parameters.
+"""The optimiser's work and memory divided between the ranks: each moves its slices of the parameters.
 
 What a rule remembers (averages of gradients, for Adam two numbers per weight) is kept by the rank that needs it alone, so
 its memory falls with the number of ranks. A rule that treats every element by itself gives the same bits for a slice as
@@ -45,7 +45,7 @@ class DividedOptimizer:
         self._pieces: list[tuple[Parameter, slice, Parameter]] = []
         self._own = optimizer  # replaced by a copy that holds the pieces
         self._made_for: list[Parameter] = []
-        self._starts: list[int] = []
+        self._places: list[tuple[int, int]] = []  # of the pieces: which own slice, and where in it
         self._trained: set[int] = set()
 
     def _divide(self) -> None:
@@ -56,33 +56,33 @@ class DividedOptimizer:
         if self._made_for:
             self.gather()
         self._made_for = gradients.parameters
-        mine = gradients.exchange.own
         places = {id(p): place for p, place in zip(gradients.parameters, gradients.layout.places)}
         self._own = copy.copy(self.optimizer)
-        self._own.state, self._pieces, self._starts, groups = {}, [], [], []
+        self._own.state, self._pieces, self._places, groups = {}, [], [], []
         self._trained = {id(p) for group in self.optimizer.param_groups for p in group["params"]}
         for group in self.optimizer.param_groups:
             parts = []
             for p in group["params"]:
                 place = places.get(id(p), slice(0, 0))
-                inner = slice(max(mine.start - place.start, 0), min(mine.stop, place.stop) - place.start)
-                if inner.stop <= inner.start:
-                    continue
-                piece = Parameter.around(p.numpy().reshape(-1)[inner].copy(), True)
-                parts.append(piece)
-                self._pieces.append((p, inner, piece))
-                self._starts.append(place.start + inner.start - mine.start)
-                if p in self.optimizer.state:
-                    self._own.state[piece] = _cut(self.optimizer.state[p], p, inner)
+                for number, mine in enumerate(gradients.exchange.own):
+                    inner = slice(max(mine.start - place.start, 0), min(mine.stop, place.stop) - place.start)
+                    if inner.stop <= inner.start:
+                        continue
+                    piece = Parameter.around(p.numpy().reshape(-1)[inner].copy(), True)
+                    parts.append(piece)
+                    self._pieces.append((p, inner, piece))
+                    self._places.append((number, place.start + inner.start - mine.start))
+                    if p in self.optimizer.state:
+                        self._own.state[piece] = _cut(self.optimizer.state[p], p, inner)
             groups.append({**group, "params": parts})
         self._own.param_groups = groups
         for p in gradients.parameters:
             self.optimizer.state.pop(p, None)
 
     def step(self) -> None:
-        """Move the own slice, and take over the others'."""
+        """Move the own slices, and take over the others'."""
         self._divide()
-        gradients, mine = self.gradients, self.gradients.exchange.own
+        gradients, exchange = self.gradients, self.gradients.exchange
         for own, group in zip(self._own.param_groups, self.optimizer.param_groups):
             own.update({name: value for name, value in group.items() if name != "params"})
         for p, inner, piece in self._pieces:
@@ -90,11 +90,11 @@ class DividedOptimizer:
             # a copy: the step may write where nobody else looks, and others may hold the parameter's value
             piece.assign(ExTensor(p.numpy().reshape(-1)[inner].copy()))
         self._own.step()
-        moved = np.zeros(mine.stop - mine.start, gradients.layout.dtype)
-        for start, (_, _, piece) in zip(self._starts, self._pieces):
-            moved[start : start + piece.size] = piece.numpy()
+        moved = [np.zeros(mine.stop - mine.start, gradients.layout.dtype) for mine in exchange.own]
+        for (number, start), (_, _, piece) in zip(self._places, self._pieces):
+            moved[number][start : start + piece.size] = piece.numpy()
             piece.zero_grad()
-        every = copy_of(ExTensor(gradients.exchange.gather_slices(moved))).numpy()
+        every = copy_of(ExTensor(exchange.gather_slices(moved))).numpy()
         for p, view in zip(gradients.parameters, gradients.layout.views(every)):
             if p._grad is not None and id(p) in self._trained:
                 p.assign(ExTensor(view.astype(p.dtype, copy=False)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 from ..data.shards import ShardedBatch
 from ..distributed import World
 from ..distributed.exchange import Exchange
-from ..distributed.sums import Layout, ShardSums
+from ..distributed.reduction import Reduction
+from ..distributed.sums import Layout
 from ..distributed.tree import shards_of
 from ..dtypes import HALF, float32, float64
 from ..kernels.held_weights import held_weights
@@ -19,9 +21,10 @@ from ..ops.creation import copy
 from ..tensor import ExTensor
 from .batches import inputs_and_targets
 from .gradients import not_finite
+from .handed_gradients import HandedGradients
 from .metric_totals import MetricTotals
 from .shard_random import ShardRandom
-from .shard_statistics import ShardStatistics, elements_of
+from .shard_statistics import ShardStatistics
 from .trainer_base import TrainerBase
 
 __all__ = ["ShardedGradients"]
@@ -47,7 +50,7 @@ class ShardedGradients:
         self._pending: list[list[Any]] = []
         self._pending_steps = 0
         self.whole = True
-        self._spare: list[np.ndarray] = []
+        self._spare: list[list[np.ndarray]] = []
         self.parameters: list[Parameter] = []
         self._every: list[Parameter] = []
         self._moved = -1
@@ -83,22 +86,22 @@ class ShardedGradients:
         filled = max(batch.filled for batch in batches)
         samples = sum(batch.samples for batch in batches)
         own = [shard for shard in self.own if shard < filled]
-        sums = ShardSums(
-            self.layout, exchange.nodes(filled), filled, exchange.slots, self.world.compress, self._spare
-        )
+        reduction = Reduction(exchange, filled, self.whole)
+        hand = HandedGradients(self.parameters, exchange, filled, self._spare)
         self._zero_grad()
         self._random.begin_step()
         try:
             with statistics.step(), held_weights(self._weights()):
                 for shard in own:
                     self._random.set(trainer.step, shard)
-                    row = exchange.side[shard]
-                    if not self._shard(batches, shard, samples, row, width):
+                    row = reduction.side[shard]
+                    hand.begin(shard, reduction if shard == own[-1] else None)
+                    if not self._shard(batches, shard, samples, row, width, hand):
                         break  # everyone learns of it in the exchange
-                    sums.add(shard, self._taken_gradients(row))
+                    row[1 : 1 + len(self.parameters)] = hand.finish()
         finally:
             self._random.end_step()
-        total, told = exchange.reduce(filled, self.whole)
+        total, told = reduction.finish()
         losses = told[:, 0].tolist()
         strange = next((value for value in losses if not math.isfinite(value)), None)
         if strange is not None:
@@ -121,17 +124,26 @@ class ShardedGradients:
             p.zero_grad()
 
     def _shard(
-        self, batches: list[ShardedBatch], shard: int, samples: int, row: np.ndarray, width: int
+        self,
+        batches: list[ShardedBatch],
+        shard: int,
+        samples: int,
+        row: np.ndarray,
+        width: int,
+        hand: HandedGradients,
     ) -> bool:
         """One shard of all batches of the step: gradients into the parameters, everything else into ``row``."""
         trainer, statistics = self.trainer, self._statistics
         row[0] = 0.0
-        for number, batch in enumerate(batches):
-            if shard not in batch.parts:
-                continue
+        mine = [number for number, batch in enumerate(batches) if shard in batch.parts]
+        for number in mine:
+            batch = batches[number]
             inputs, targets = inputs_and_targets(batch.parts[shard])
             share, scale = len(targets) / samples, trainer.mixed_precision.scale
-            outputs, loss = trainer.passes.learn(trainer.model, trainer.loss, inputs, targets, share, scale)
+            with hand.listening() if number == mine[-1] else contextlib.nullcontext():
+                outputs, loss = trainer.passes.learn(
+                    trainer.model, trainer.loss, inputs, targets, share, scale
+                )
             value = loss.item()
             if not math.isfinite(value):
                 row[0] = value
@@ -143,16 +155,6 @@ class ShardedGradients:
             self._scratch.add(outputs, targets, value)
             self._pending.append([self._pending_steps, number, shard, self._scratch.take()])
         return True
-
-    def _taken_gradients(self, row: np.ndarray) -> list[np.ndarray | None]:
-        """The gradients of a shard, which the parameters no longer have then; ``row`` tells which there are."""
-        found: list[np.ndarray | None] = []
-        for p in self.parameters:
-            grad = p._grad
-            found.append(None if grad is None else elements_of(grad))
-            p._grad = None
-        row[1 : 1 + len(found)] = [array is not None for array in found]
-        return found
 
     def _take(self, total: np.ndarray, side: np.ndarray, batches: list[ShardedBatch], width: int) -> None:
         """The summed gradients into the parameters, the statistics of all shards into the buffers."""
