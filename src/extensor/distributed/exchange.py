@@ -70,9 +70,8 @@ class Exchange:
             for segment, start, count in zip(self.window.segments, starts, slots)
         ]
         self.shares = [_share(piece.place, hosts) for piece in self.pieces]
-        self.own = [
-            share.parts[hosts.host_index] for share in self.shares
-        ]  # what this rank sums and may change
+        # what this rank sums and may change
+        self.own = [share.parts[hosts.host_index] for share in self.shares]
         self._plans: dict[int, Plan] = {}
 
     @property

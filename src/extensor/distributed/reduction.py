@@ -25,12 +25,10 @@ class Reduction:
     Args:
         exchange: where the sums of all ranks stand.
         filled: so many shards are not empty.
-        whole: whether all of the sum is needed here, not the own slice alone.
+        whole: whether all of the sum is needed here, not the own slices alone, for which hosts send less.
 
     Attributes:
         side: for the numbers that go with the own shards, a row for each; they are sent when :meth:`finish` is called.
-
-    Unless all of the sum is needed, hosts send less.
     """
 
     def __init__(self, exchange: Exchange, filled: int, whole: bool = True) -> None:
@@ -39,8 +37,8 @@ class Reduction:
         self._filled, self._whole = filled, whole
         self._stages = [self._stages_of(number) for number in range(len(exchange.pieces))]
         self._requests: list[Any] = [None] * len(self._stages)
-        self._begun = [0] * len(self._stages)
-        self._given = self._done = 0
+        self._begun = [0] * len(self._stages)  # so many stages of each
+        self._given = self._done = 0  # so many pieces
 
     def give(self) -> None:
         """The next piece is in the slots. The last one is given by :meth:`finish`."""
