@@ -53,7 +53,7 @@ class Description:
         if node is None or isinstance(node, et.ExTensor):
             return id(node)
         if not hasattr(node, "saved"):  # one of several results
-            return (node.index, self.node(node.node))
+            return (node.output, self.node(node.node))
         if id(node) not in self.nodes:
             self.nodes[id(node)] = len(self.nodes)
             options = sorted((node.options or {}).items(), key=lambda item: item[0])

@@ -1,6 +1,7 @@
 // The backward pass, for the usual case: nobody watches it and nothing of it is recorded. extensor.autograd.engine.Walk is its
 // definition, step by step; what is rare there (several outputs, a user's pair) is asked of Python from here.
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 #include <vector>
 
@@ -10,7 +11,7 @@
 namespace extensor::recorder {
 namespace {
 
-PyObject *name_node, *name_index, *name_sequence, *name_replaced, *name_needs;
+PyObject *name_replaced, *name_needs;
 
 using Object = Ref<PyObject>;
 
@@ -39,22 +40,15 @@ struct Sum {
   static Object widened(PyObject* grad) { return is_half(grad) ? call(helpers.astype, grad, helpers.wide) : shared(grad); }
 };
 
-// The sums of the outputs of a node, most of which have one.
-struct Sums {
-  Sum first;
-  std::vector<Sum> others;
-  Sum& operator[](size_t output) { return output == 0 ? first : others.at(output - 1); }
-};
-
 class Walk {
  public:
   Walk(PyObject* targets, bool retains) : to_leaves_(targets == Py_None), retains_(retains) {
     const Py_ssize_t count = to_leaves_ ? 0 : PyList_GET_SIZE(targets);
-    oldest_ = count > 0 ? PY_LLONG_MAX : -1;
+    if (count > 0) oldest_ = PY_LLONG_MAX;
     for (Py_ssize_t i = 0; i < count; ++i) {
       PyObject* target = PyList_GET_ITEM(targets, i);
       ends_[target];
-      oldest_ = std::min(oldest_, is_tensor(target) ? -1 : sequence_of(target));
+      oldest_ = std::min(oldest_, is_tensor(target) ? -1 : node_of(target)->sequence);
     }
   }
 
@@ -68,13 +62,7 @@ class Walk {
   }
 
   void run() {
-    while (!queue_.empty()) {
-      std::pop_heap(queue_.begin(), queue_.end());
-      const Ref<Node> node = std::move(queue_.back().node);
-      queue_.pop_back();
-      Sums sums = std::move(pending_.extract(node).mapped());
-      visit(node, sums);
-    }
+    while (!waiting_.empty()) visit(shared(std::prev(waiting_.end())->second.node.get()));
   }
 
   // Into the .grad of the leaves.
@@ -82,9 +70,9 @@ class Walk {
     for (auto& [leaf, sum] : ends_) {
       auto* tensor = reinterpret_cast<Tensor*>(leaf);
       Sum total;
-      if (tensor->grad != Py_None) total.add(tensor->grad);
+      if (!is_none(tensor->grad)) total.add(tensor->grad);
       total.add(sum.grad);
-      Py_SETREF(tensor->grad, total.grad.release());
+      Py_XSETREF(tensor->grad, total.grad.release());
     }
   }
 
@@ -95,43 +83,41 @@ class Walk {
   }
 
  private:
-  struct Waiting {
-    long long sequence;
+  struct Arrived {
     Ref<Node> node;
-    bool operator<(const Waiting& other) const { return sequence < other.sequence; }
+    Sum sum;
   };
 
-  static long long sequence_of(PyObject* edge) {
-    if (Py_TYPE(edge) == node_type) return reinterpret_cast<Node*>(edge)->sequence;
-    return PyLong_AsLongLong(owned(PyObject_GetAttr(edge, name_sequence)).object());
-  }
+  // Of an edge that is no leaf: a node, or a Branch (node, output) of several.
+  static Node* node_of(PyObject* edge) { return reinterpret_cast<Node*>(PyTuple_Check(edge) ? PyTuple_GET_ITEM(edge, 0) : edge); }
 
   // A gradient of an output, whose node is visited after all that used it.
   void wait(PyObject* edge, PyObject* grad) {
-    if (Py_TYPE(edge) == node_type) return wait(reinterpret_cast<Node*>(edge), 0, grad);
-    const Object node = owned(PyObject_GetAttr(edge, name_node)), index = owned(PyObject_GetAttr(edge, name_index));
-    wait(reinterpret_cast<Node*>(node.get()), PyLong_AsSize_t(index), grad);
-  }
-
-  void wait(Node* node, size_t index, PyObject* grad) {
-    auto at = pending_.find(node);
-    if (at == pending_.end()) {
-      if (node->sequence < oldest_) return;
-      at = pending_.try_emplace(node).first;
-      if (!is_none(node->outputs)) at->second.others = std::vector<Sum>(size_t(std::max<Py_ssize_t>(PyList_GET_SIZE(node->outputs) - 1, 0)));
-      queue_.push_back({node->sequence, shared(node)});
-      std::push_heap(queue_.begin(), queue_.end());
-    }
-    at->second[index].add(grad);
+    Node* node = node_of(edge);
+    if (node->sequence < oldest_) return;
+    Arrived& there = waiting_[{node->sequence, PyTuple_Check(edge) ? PyLong_AsSsize_t(PyTuple_GET_ITEM(edge, 1)) : 0}];
+    if (there.node == nullptr) there.node = shared(node);
+    there.sum.add(grad);
   }
 
   bool leads_somewhere(PyObject* edge) const {
     if (edge == Py_None || to_leaves_) return edge != Py_None;
-    return ends_.count(edge) > 0 || (!is_tensor(edge) && sequence_of(edge) >= oldest_);
+    return ends_.count(edge) > 0 || (!is_tensor(edge) && node_of(edge)->sequence >= oldest_);
   }
 
-  void visit(Node* node, Sums& sums) {
-    if (!is_usable(node)) call(helpers.check, reinterpret_cast<PyObject*>(node));  // raises
+  // What has arrived at the node that waits last; several outputs: a list.
+  Object take(const Node* node) {
+    if (is_none(node->outputs)) return waiting_.extract(std::prev(waiting_.end())).mapped().sum.complete();
+    Object grads = owned(PyList_New(PyList_GET_SIZE(node->outputs)));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(grads.get()); ++i) PyList_SET_ITEM(grads.get(), i, Py_NewRef(Py_None));
+    for (auto at = waiting_.lower_bound({node->sequence, PY_SSIZE_T_MIN}); at != waiting_.end(); at = waiting_.erase(at))
+      if (PyList_SetItem(grads, at->first.second, at->second.sum.complete().release()) < 0) throw PythonError();
+    return grads;
+  }
+
+  void visit(const Ref<Node> node) {
+    const Object grad = take(node);
+    if (!is_usable(node)) call(helpers.check, node.object());  // raises
     const Py_ssize_t count = PyTuple_GET_SIZE(node->edges);
     Object needs = owned(PyTuple_New(count));
     Py_ssize_t wanted = 0;
@@ -140,7 +126,7 @@ class Walk {
       PyTuple_SET_ITEM(needs.get(), i, PyBool_FromLong(want));
       wanted += want;
     }
-    if (wanted > 0) hand_on(node, gradients(node, sums, wanted == count ? Py_None : needs.get()), needs);
+    if (wanted > 0) hand_on(node, gradients(node, grad, wanted == count ? Py_None : needs.get()), needs);
     if (!retains_) Py_SETREF(node->saved, Py_NewRef(Py_None));
   }
 
@@ -158,16 +144,12 @@ class Walk {
   }
 
   // What the public backward returns: a gradient, or a tuple or a list of them.
-  static Object gradients(Node* node, Sums& sums, PyObject* needs) {
+  static Object gradients(Node* node, PyObject* grad, PyObject* needs) {
     constexpr Py_ssize_t most = 24;
     const auto* op = reinterpret_cast<Op*>(node->op);
-    const bool several = !is_none(node->outputs);
-    const bool ours = !several && PyObject_TypeCheck(node->op, op_base) && !is_none(op->backward) && PyTuple_CheckExact(node->saved) &&
+    const bool ours = is_none(node->outputs) && PyObject_TypeCheck(node->op, op_base) && !is_none(op->backward) && PyTuple_CheckExact(node->saved) &&
                       PyTuple_GET_SIZE(node->saved) + 2 <= most && (node->options == Py_None || PyDict_CheckExact(node->options));
-    const Object grad = several ? owned(PyList_New(0)) : sums.first.complete();
-    for (size_t i = 0; several && i <= sums.others.size(); ++i)
-      if (PyList_Append(grad, sums[i].complete().object()) < 0) throw PythonError();
-    if (!ours) return call(helpers.gradients, reinterpret_cast<PyObject*>(node), grad.get(), needs);
+    if (!ours) return call(helpers.gradients, reinterpret_cast<PyObject*>(node), grad, needs);
     const Object saved = shared(node->saved);
     const Py_ssize_t count = PyTuple_GET_SIZE(saved.get());
     PyObject* arguments[most] = {grad};
@@ -202,11 +184,10 @@ class Walk {
   }
 
   bool to_leaves_, retains_;
-  long long oldest_;
+  long long oldest_ = -1;  // nothing recorded before the first target can lead to one
   std::unordered_map<PyObject*, Sum> ends_;  // the targets, or the leaves that gradients have arrived at
-  std::unordered_map<Node*, Sums> pending_;
   std::vector<Object> held_;
-  std::vector<Waiting> queue_;  // a heap: the last recorded comes first
+  std::map<std::pair<long long, Py_ssize_t>, Arrived> waiting_;  // by the sequence of the node, and which output of it
 };
 
 // walk_back(outputs, grads, targets or None, retain) -> list of the gradients of the targets
@@ -221,7 +202,7 @@ PyObject* walk_back(PyObject*, PyObject* args) {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(outputs); ++i) {
       PyObject* output = PyList_GET_ITEM(outputs, i);
       const auto* tensor = reinterpret_cast<Tensor*>(output);
-      if (is_tensor(output) && tensor->requires_grad) walk.add(tensor->node == Py_None ? output : tensor->node, PyList_GET_ITEM(grads, i));
+      if (is_tensor(output) && tensor->requires_grad) walk.add(is_none(tensor->node) ? output : tensor->node, PyList_GET_ITEM(grads, i));
     }
     walk.run();
     if (targets != Py_None) return walk.results(targets);
@@ -237,9 +218,6 @@ PyMethodDef functions[] = {
 }  // namespace
 
 void bind_walk(PyObject* module) {
-  name_node = PyUnicode_InternFromString("node");
-  name_index = PyUnicode_InternFromString("index");
-  name_sequence = PyUnicode_InternFromString("sequence");
   name_replaced = PyUnicode_InternFromString("_replaced");
   name_needs = PyUnicode_InternFromString("needs");
   if (PyModule_AddFunctions(module, functions) < 0) throw PythonError();

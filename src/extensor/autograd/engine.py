@@ -89,14 +89,10 @@ class Walk:
     """One backward pass. A subclass may watch it, as the ``walk`` of its thread: see :mod:`.anomaly` and :mod:`.source`."""
 
     def __init__(self, targets: Sequence[Any] | None, retain_graph: bool, create_graph: bool) -> None:
-        self.pending: dict[
-            Node, Any
-        ] = {}  # what has arrived at a node: a sum; several outputs: a list of them
+        self.pending: dict[Node, list[Sum]] = {}  # what has arrived at each output of a node
         self.queue: list[tuple[int, Node]] = []
         self.to_leaves = targets is None
-        self.ends = {
-            id(target): Sum() for target in targets or ()
-        }  # the targets, or the leaves that are reached
+        self.ends = {id(t): Sum() for t in targets or ()}  # the targets, or the leaves that are reached
         # Nothing recorded before the first target can lead to one.
         self.oldest = min((getattr(t, "sequence", -1) for t in targets or ()), default=-1)
         self.retain = retain_graph
@@ -104,15 +100,10 @@ class Walk:
 
     def add(self, edge: Any, grad: ExTensor) -> None:
         """A gradient has arrived at a node or a leaf."""
-        total = self.ends.get(id(edge))
+        total = self.ends.get(id(edge)) or self._waiting(edge)
         if total is None:
-            if not isinstance(edge, ExTensor):
-                total = self._waiting(edge)
-            elif self.to_leaves:
-                total = self.ends[id(edge)] = Sum()
-            if total is None:
-                return
-            total.edge = edge
+            return
+        total.edge = edge
         if total.grad is None:
             total.grad = grad
         elif grad.dtype in HALF:
@@ -122,15 +113,16 @@ class Walk:
             total.grad = self.plus(total.grad, grad)
 
     def _waiting(self, edge: Any) -> Sum | None:
-        """The sum of an output, whose node is visited after all that used it; None if that leads to no target."""
-        node = edge.node if type(edge) is Branch else edge
-        found: Any = self.pending.get(node)
-        if found is None:
-            if node.sequence < self.oldest:
-                return None
-            found = self.pending[node] = Sum() if node.outputs is None else [Sum() for _ in node.outputs]
+        """A leaf's sum, or that of an output, whose node is visited after all that used it; None if it leads to no target."""
+        if isinstance(edge, ExTensor):
+            return self.ends.setdefault(id(edge), Sum()) if self.to_leaves else None
+        node, output = edge if type(edge) is Branch else (edge, 0)
+        if node.sequence < self.oldest:
+            return None
+        if node not in self.pending:
+            self.pending[node] = [Sum()] if node.outputs is None else [Sum() for _ in node.outputs]
             heappush(self.queue, (-node.sequence, node))
-        return found if node is edge else found[edge.index]
+        return self.pending[node][output]
 
     def plus(self, a: ExTensor, b: ExTensor) -> ExTensor:
         """The sum of two gradients."""
@@ -143,9 +135,9 @@ class Walk:
     def run(self) -> None:
         while self.queue:
             node = heappop(self.queue)[1]
-            found, several = self.pending.pop(node), node.outputs is not None
+            found = self.pending.pop(node)
             if retained and self.to_leaves:
-                for total in found if several else [found]:
+                for total in found:
                     for waiting in waiting_at(total.edge):
                         _accumulate(waiting, self.complete(total))
             check_usable(node)
@@ -154,15 +146,14 @@ class Walk:
                 edges = tuple([e if self._leads_somewhere(e) else None for e in edges])
             needs = None if None not in edges else tuple(e is not None for e in edges)
             if needs is None or True in needs:
-                grad = _with_zeros(map(self.complete, found), node) if several else self.complete(found)
+                grads = list(map(self.complete, found))
+                grad = grads[0] if node.outputs is None else _with_zeros(grads, node)
                 self._hand_on(node, edges, self.gradients(node, grad, needs))
             if not self.retain:
                 node.saved = None
 
     def _leads_somewhere(self, edge: Any) -> bool:
-        return (
-            id(edge) in self.ends or getattr(edge, "sequence", -2) >= self.oldest
-        )  # leaves and None have none
+        return id(edge) in self.ends or getattr(edge, "sequence", -2) >= self.oldest  # a leaf has none
 
     def gradients(self, node: Node, grad: Any, needs: tuple[bool, ...] | None) -> Sequence[Any]:
         """What the node's public backward returns, one gradient per edge."""
@@ -226,7 +217,7 @@ def check_gradients(node: Node, edges: Sequence[Any], grads: Sequence[Any]) -> N
     if node.shapes is not None:
         for i, (edge, grad) in enumerate(zip(edges, grads)):
             if edge is not None:
-                _check_custom(node, i, grad)
+                _check_custom(node, i, grad, *node.shapes[i])
 
 
 def _gradients(node: Node, grad: Any, needs: tuple[bool, ...] | None) -> Sequence[Any]:
@@ -244,22 +235,19 @@ def backward_name(node: Node) -> str:
     return getattr(node.op.rule.backward, "__name__", f"{node.op.__name__}_backward")
 
 
-def _with_zeros(grads: Any, node: Node) -> list[Any]:
+def _with_zeros(grads: list[Any], node: Node) -> list[Any]:
     """Zeros for the outputs that nothing used, where the backward does not say that it takes None; None for those
     without gradients."""
-    assert node.outputs is not None
     if node.op.rule.takes_none:
-        return list(grads)
+        return grads
     return [
         ExTensor(np.zeros(*described)) if grad is None and described else grad
-        for grad, described in zip(grads, node.outputs)
+        for grad, described in zip(grads, node.outputs or ())
     ]
 
 
-def _check_custom(node: Node, i: int, grad: Any) -> None:
+def _check_custom(node: Node, i: int, grad: Any, shape: Any, dtype: Any) -> None:
     """A user's backward must return tensors of the inputs' shapes."""
-    assert node.shapes is not None
-    shape, dtype = node.shapes[i]
     if grad is None:
         raise NotImplementedError(
             f"[{backward_name(node)}] returned no gradient for input {i} of {node.op.__name__}, which requires one; "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from .._core import NodeBase
 from ..dtypes import FLOATING
 from ..tensor import ExTensor, needs_grad
 
-__all__ = ["PACKAGE", "Branch", "Node", "attach", "caller", "is_our_file", "record"]
+__all__ = ["PACKAGE", "Branch", "Node", "attach", "caller", "is_our_file", "record", "refilled"]
 
 PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
@@ -46,14 +46,11 @@ class Node(NodeBase):
         return self.code.co_filename, line or self.code.co_firstlineno, self.code.co_name
 
 
-class Branch:
+class Branch(NamedTuple):
     """One of the several outputs of a node."""
 
-    __slots__ = ("index", "node")
-
-    def __init__(self, node: Node, index: int) -> None:
-        self.node = node
-        self.index = index
+    node: Node
+    output: int
 
     @property
     def sequence(self) -> int:
@@ -109,11 +106,27 @@ def attach(op: Any, saved: Any, inputs: Sequence[Any], wanted: Sequence[bool], o
     node = Node(op, tuple(edges), tuple(map(_owned, positional)), _owned(options) if options else None)
     if op.is_custom:
         node.shapes = tuple((v.shape, v.dtype) if isinstance(v, ExTensor) else None for v in inputs)
-    if not isinstance(output, ExTensor):
-        return _attach_many(node, inputs, output)
-    node.shape = output.shape
-    node.casts = _casts(inputs, output.dtype)
-    return ExTensor(output._data, True, node)
+    if isinstance(output, ExTensor):
+        node.shape = output.shape
+        node.casts = _casts(inputs, output.dtype)
+        return ExTensor(output._data, True, node)
+    node.outputs = [
+        (v.shape, v.dtype) if isinstance(v, ExTensor) and v.dtype in FLOATING else None for v in output
+    ]
+    dtype = next((described[1] for described in node.outputs if described), None)
+    if dtype is None:
+        return output  # an empty list, or integers alone: there is no gradient to wait for
+    node.casts = _casts(inputs, dtype)
+    branches = [
+        ExTensor(v._data, True, Branch(node, i)) if described else v
+        for i, (v, described) in enumerate(zip(output, node.outputs))
+    ]
+    return refilled(type(output), branches)
+
+
+def refilled(kind: type, parts: list[Any]) -> Any:
+    """A list, a tuple or a named tuple of ``parts``."""
+    return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
 
 
 def _owned(value: Any) -> Any:
@@ -125,23 +138,6 @@ def _owned(value: Any) -> Any:
     if type(value) in (tuple, list):
         return type(value)(map(_owned, value))
     return {name: _owned(v) for name, v in value.items()} if type(value) is dict else value
-
-
-def _attach_many(node: Node, inputs: Sequence[Any], output: Any) -> Any:
-    node.outputs = []
-    made = []
-    for index, value in enumerate(output):
-        if isinstance(value, ExTensor) and value.dtype in FLOATING:
-            node.outputs.append((value.shape, value.dtype))
-            made.append(ExTensor(value._data, True, Branch(node, index)))
-        else:
-            node.outputs.append(None)
-            made.append(value)
-    described = [d for d in node.outputs if d]
-    if not described:
-        return output  # an empty list, or integers alone: there is no gradient to wait for
-    node.casts = _casts(inputs, described[0][1])
-    return type(output)(*made) if hasattr(output, "_fields") else type(output)(made)
 
 
 def _casts(inputs: Sequence[Any], dtype: Any) -> tuple[Any, ...] | None:

@@ -16,7 +16,7 @@ from ..autocast_table import Policy, policy_of
 from ..errors import named_memory_error
 from ..kernels.dispatch import widen
 from ..tensor import ExTensor, needs_grad
-from .nodes import PACKAGE, Node, record
+from .nodes import PACKAGE, Node, record, refilled
 from .precision import cast_arguments
 from .rules import Rule, Signature
 from .state import no_grad, this_thread
@@ -31,7 +31,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class _Function(OpBase):
     """What the three kinds of functions below share: they pass for the function they wrap."""
 
-    autocasts: Policy | None = None
+    autocasts: Policy | None = None  # of a backward: a gradient is computed in the dtypes of the forward pass
     rule: Any
 
     def __init__(self, fn: Callable[..., Any], numbers: tuple[str, ...]) -> None:
@@ -46,6 +46,21 @@ class _Function(OpBase):
         """Pickled and copied as any function: by its name."""
         return str(self.__qualname__)
 
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """The call as it is defined: its body, recorded if a gradient may be asked for.
+
+        Of observers only one that answers calls itself (vmap) sees backward functions: for the others they are a part of
+        the backward pass.
+        """
+        if this_thread.mode:
+            return self.without_autocast(args, kwargs)
+        observer = this_thread.observer
+        if observer is not None and (not self.is_backward or getattr(observer, "sees_backward", False)):
+            return observer(self, args, kwargs)
+        if this_thread.recording and (any(map(needs_grad, args)) or any(map(needs_grad, kwargs.values()))):
+            return self.recorded(args, kwargs)
+        return self.body(args, kwargs)
+
     def body(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What the readable body returns; it records nothing itself."""
         records = this_thread.recording
@@ -59,6 +74,8 @@ class _Function(OpBase):
             raise better from None
         finally:
             this_thread.recording = records
+
+    recorded = body  # where there is no gradient
 
     def without_autocast(self, args: Any, kwargs: Any) -> Any:
         """A call under autocast: with its arguments cast, where its function asks for that, it is one without."""
@@ -109,17 +126,9 @@ class Op(_Function):
         """The public backward function of this op."""
         return self.rule.backward
 
-    def call(self, *args: Any, **kwargs: Any) -> Any:
-        """The call as it is defined: run the body, then remember the call if a gradient may be asked for."""
-        if this_thread.mode:
-            return self.without_autocast(args, kwargs)
-        observer = this_thread.observer
-        if observer is not None:
-            return observer(self, args, kwargs)
-        output = self.body(args, kwargs)
-        if this_thread.recording and _any_needs_grad(args, kwargs):
-            return record(self, args, kwargs, output)
-        return output
+    def recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the body returns, which remembers the call."""
+        return record(self, args, kwargs, self.body(args, kwargs))
 
     def __repr__(self) -> str:
         return f"<differentiable function {self.__module__}.{self.__qualname__}>"
@@ -143,22 +152,11 @@ class Backward(_Function):
         self.signature = Signature.of(fn)
         super().__init__(fn, numbers)
 
-    def call(self, *args: Any, **kwargs: Any) -> Any:
-        """The call as it is defined: the body, or the formula where a higher derivative is recorded.
-
-        Of observers only one that answers calls itself (vmap) sees it: for the others it is a part of the backward pass.
-        """
-        if this_thread.mode:  # a gradient is computed in the dtypes of the forward pass
-            return self.without_autocast(args, kwargs)
-        observer = this_thread.observer
-        if getattr(observer, "sees_backward", False):
-            return observer(self, args, kwargs)
-        if this_thread.recording and _any_needs_grad(args, kwargs):
-            return self.fn(*args, **kwargs) if self.formula is None else self._recorded(args, kwargs)
-        return self.body(args, kwargs)
-
-    def _recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The formula in float32 where arguments are half precision, its results in the dtypes of the body's."""
+        formula = self.formula
+        if formula is None:
+            return self.fn(*args, **kwargs)
         outcome = self.outcome(*args, **kwargs)
         if outcome is None:  # no plan knows whether the arguments are right: the body does
             with no_grad():
@@ -168,8 +166,6 @@ class Backward(_Function):
             if name not in options:
                 break
             given.append(options.pop(name))  # a formula may name its arguments differently
-        assert self.formula is not None
-        formula = self.formula
         if is_complex(given) and not getattr(formula, "is_for_complex", False):
             formula = _conjugated(formula)
         return _narrow(formula(*map(widen, given), **{k: widen(v) for k, v in options.items()}), *outcome)
@@ -179,18 +175,7 @@ class Backward(_Function):
 
 
 class Undifferentiated(_Function):
-    """A function without a gradient."""
-
-    def call(self, *args: Any, **kwargs: Any) -> Any:
-        """The call as it is defined: its body. An observer sees it as it sees the differentiable ones."""
-        if this_thread.mode:
-            return self.without_autocast(args, kwargs)
-        observer = this_thread.observer
-        return self.body(args, kwargs) if observer is None else observer(self, args, kwargs)
-
-
-def _any_needs_grad(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    return any(map(needs_grad, args)) or any(map(needs_grad, kwargs.values()))
+    """A function without a gradient. An observer sees it as it sees the differentiable ones."""
 
 
 @overload
@@ -327,9 +312,7 @@ def outcome_of(result: Any) -> tuple[Any, tuple[Any, ...]]:
 def _narrow(value: Any, container: Any, dtypes: tuple[Any, ...]) -> Any:
     parts = value if isinstance(value, (tuple, list)) else (value,)
     made = [p if p is None or p.dtype == dtype else p.astype(dtype) for p, dtype in zip(parts, dtypes)]
-    if container is None:
-        return made[0]
-    return container(*made) if hasattr(container, "_fields") else container(made)
+    return made[0] if container is None else refilled(container, made)
 
 
 def is_complex(value: Any) -> bool:
@@ -350,8 +333,7 @@ def _conjugated(formula: Callable[..., Any]) -> Callable[..., Any]:
 
     def conjugate(value: Any) -> Any:
         if isinstance(value, (list, tuple)):
-            parts = [conjugate(v) for v in value]
-            return type(value)(*parts) if hasattr(value, "_fields") else parts
+            return refilled(type(value), [conjugate(v) for v in value])
         return value.conj() if isinstance(value, ExTensor) else value
 
     return lambda g, *args, **options: conjugate(formula(conjugate(g), *args, **options))

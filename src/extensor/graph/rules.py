@@ -174,17 +174,12 @@ class Rule:
     ) -> Sequence[Any]:
         """Call the public backward; one gradient per input of :meth:`inputs`."""
         if needs is not None and self.takes_needs:
-            result = self.backward(grad_output, *saved, needs=needs, **(options or {}))
-        elif options:
-            result = self.backward(grad_output, *saved, **options)
-        else:
-            result = self.backward(grad_output, *saved)
-        if not self.is_custom and self.mirrored is None:
-            return result if isinstance(result, (tuple, list)) else (result,)
+            options = {**(options or {}), "needs": needs}
+        result = self.backward(grad_output, *saved, **(options or {}))
         flat = list(result) if isinstance(result, (tuple, list)) else [result]
         if self.mirrored is not None:
             flat.append(-flat[0] if needs is None or needs[-1] else None)
-        if not self.each:
+        if self.is_custom and not self.each:
             flat += [None] * (len(self.targets) - len(flat))
         return flat
 
