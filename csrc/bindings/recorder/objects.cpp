@@ -21,11 +21,11 @@ namespace {
 Tensor* as_tensor(PyObject* object) { return reinterpret_cast<Tensor*>(object); }
 PyArrayObject* array_of(PyObject* object) { return reinterpret_cast<PyArrayObject*>(as_tensor(object)->array); }
 
-// Takes over the array and the node; nullptr for the node is None.
+// Takes over the array and the node.
 PyObject* fill(Tensor* self, PyObject* array, bool requires_grad, PyObject* node) {
   self->array = array;
-  self->grad = Py_NewRef(Py_None);
-  self->node = node != nullptr ? node : Py_NewRef(Py_None);
+  self->grad = nullptr;
+  self->node = node;
   self->requires_grad = requires_grad;
   return reinterpret_cast<PyObject*>(self);
 }
@@ -39,19 +39,12 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return self == nullptr ? nullptr : fill(self, Py_NewRef(array), requires_grad != 0, Py_NewRef(node));
 }
 
-// The array stays until the end, and the fields are never empty: a tensor without them is never seen.
-int tensor_clear(PyObject* object) {
-  Py_SETREF(as_tensor(object)->grad, Py_NewRef(Py_None));
-  Py_SETREF(as_tensor(object)->node, Py_NewRef(Py_None));
-  return 0;
-}
-
 // Tensors that are gone, for the next ones: most live for one expression.
 constexpr int max_spare = 64;
 PyObject* spare[max_spare];
 int spare_count = 0;
 
-using TensorFields = Collected<Tensor, &Tensor::array, &Tensor::grad, &Tensor::node>;
+using TensorFields = Collected<Tensor, &Tensor::grad, &Tensor::node>;
 
 // Whoever asks for the array may look at its elements: a decision made then is not that of a kind of call.
 PyObject* get_array(PyObject* self, void*) {
@@ -78,21 +71,7 @@ PyObject* get_dtype(PyObject* self, void*) { return Py_NewRef(reinterpret_cast<P
 PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLong(PyArray_NDIM(array_of(self))); }
 PyObject* get_size(PyObject* self, void*) { return PyLong_FromSsize_t(PyArray_SIZE(array_of(self))); }
 
-// A field that is always there: it can be set, and not deleted.
-template <PyObject* Tensor::*field>
-PyObject* get_field(PyObject* self, void*) {
-  return Py_NewRef(as_tensor(self)->*field);
-}
-
-template <PyObject* Tensor::*field>
-int set_field(PyObject* self, PyObject* value, void*) {
-  Py_SETREF(as_tensor(self)->*field, Py_NewRef(value != nullptr ? value : Py_None));
-  return 0;
-}
-
 PyGetSetDef tensor_properties[] = {
-    {"_grad", get_field<&Tensor::grad>, set_field<&Tensor::grad>, nullptr, nullptr},
-    {"_node", get_field<&Tensor::node>, set_field<&Tensor::node>, nullptr, nullptr},
     {"_array", get_array, set_array, nullptr, nullptr},
     {"_data", get_data, nullptr, "The array, for kernels and plans: bodies must not look at it.", nullptr},
     {"shape", get_shape, nullptr, "The lengths of the axes.", nullptr},
@@ -102,21 +81,11 @@ PyGetSetDef tensor_properties[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyMemberDef tensor_members[] = {
+    {"_grad", T_OBJECT, offsetof(Tensor, grad), 0, nullptr},
+    {"_node", T_OBJECT, offsetof(Tensor, node), 0, nullptr},
     {"_requires_grad", T_BOOL, offsetof(Tensor, requires_grad), 0, nullptr},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(Tensor, weakrefs), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
-
-PyType_Slot tensor_slots[] = {
-    {Py_tp_new, reinterpret_cast<void*>(tensor_new)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(TensorFields::dealloc)},
-    {Py_tp_traverse, reinterpret_cast<void*>(TensorFields::traverse)},
-    {Py_tp_clear, reinterpret_cast<void*>(tensor_clear)},
-    {Py_tp_members, tensor_members},
-    {Py_tp_getset, tensor_properties},
-    {Py_tp_doc, const_cast<char*>("The fields of a tensor.")},
-    {0, nullptr}};
-
-PyType_Spec tensor_spec = {"extensor._native.TensorBase", sizeof(Tensor), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, tensor_slots};
 
 // --- Node ---
 
@@ -157,20 +126,10 @@ PyMemberDef node_members[] = {
 
 using NodeFields = Collected<Node, &Node::op, &Node::edges, &Node::saved, &Node::options, &Node::casts, &Node::outputs, &Node::shapes, &Node::shape, &Node::code>;
 
-PyType_Slot node_slots[] = {
-    {Py_tp_new, reinterpret_cast<void*>(node_new)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(NodeFields::dealloc)},
-    {Py_tp_traverse, reinterpret_cast<void*>(NodeFields::traverse)},
-    {Py_tp_clear, reinterpret_cast<void*>(NodeFields::clear)},
-    {Py_tp_members, node_members},
-    {Py_tp_doc, const_cast<char*>("The fields of a recorded call.")},
-    {0, nullptr}};
-
-PyType_Spec node_spec = {"extensor._native.NodeBase", sizeof(Node), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, node_slots};
-
 }  // namespace
 
 void Tensor::free(PyTypeObject* type, PyObject* tensor) {
+  Py_CLEAR(as_tensor(tensor)->array);
   if (type == tensor_type && spare_count < max_spare) spare[spare_count++] = tensor;
   else type->tp_free(tensor);
 }
@@ -220,8 +179,11 @@ void adopt_classes() {
 }
 
 void bind_objects(PyObject* module) {
-  tensor_base = reinterpret_cast<PyTypeObject*>(add_type(module, "TensorBase", tensor_spec).release());
-  node_base = reinterpret_cast<PyTypeObject*>(add_type(module, "NodeBase", node_spec).release());
+  tensor_base = TensorFields::add_class(module, "extensor._native.TensorBase",
+                                        {slot(Py_tp_new, tensor_new), slot(Py_tp_members, tensor_members), slot(Py_tp_getset, tensor_properties),
+                                         doc("The fields of a tensor.")});
+  node_base = NodeFields::add_class(module, "extensor._native.NodeBase",
+                                    {slot(Py_tp_new, node_new), slot(Py_tp_members, node_members), doc("The fields of a recorded call.")});
 }
 
 }  // namespace extensor::recorder

@@ -1,9 +1,13 @@
 // What the parts of the recorder share: its objects, and the state of the thread.
 #pragma once
 
+#include <vector>
+
 #include "bindings/arrays.hpp"
 
 namespace extensor::recorder {
+
+inline bool is_none(PyObject* field) { return field == nullptr || field == Py_None; }
 
 // How the objects below go, where they do not say so themselves.
 struct Freed {
@@ -13,12 +17,12 @@ struct Freed {
 
 struct Tensor : Freed {
   PyObject_HEAD
-  PyObject* array;
+  PyObject* array;  // stays until the end; the others may be nullptr, which is None
   PyObject* grad;
   PyObject* node;
   char requires_grad;
   PyObject* weakrefs;
-  bool is_chained() const { return node != Py_None || grad != Py_None; }
+  bool is_chained() const { return !is_none(node) || !is_none(grad); }
   static void free(PyTypeObject* type, PyObject* tensor);  // keeps some for the next ones
 };
 
@@ -88,10 +92,25 @@ inline bool is_tensor(PyObject* object) {
   return Py_TYPE(object) == tensor_type || PyType_IsSubtype(Py_TYPE(object), tensor_base);
 }
 
-inline bool is_none(PyObject* field) { return field == nullptr || field == Py_None; }
-
 // Whether an array stands for one on another device: its memory here holds nothing.
 inline bool is_on_device(PyObject* array) { return Py_TYPE(array) == device_array_type; }
+
+// A function or a table of a class.
+template <class Pointer>
+PyType_Slot slot(int number, Pointer pointer) {
+  return {number, reinterpret_cast<void*>(pointer)};
+}
+
+inline PyType_Slot doc(const char* text) { return {Py_tp_doc, const_cast<char*>(text)}; }
+
+// A new class of the module, which lives as long as the process.
+inline PyTypeObject* add_class(PyObject* module, const char* name, size_t size, unsigned flags, std::vector<PyType_Slot> slots) {
+  slots.push_back({0, nullptr});
+  PyType_Spec spec = {name, int(size), 0, Py_TPFLAGS_DEFAULT | flags, slots.data()};
+  auto* type = reinterpret_cast<PyTypeObject*>(owned(PyType_FromSpec(&spec)).release());
+  if (PyModule_AddType(module, type) < 0) throw PythonError();
+  return type;
+}
 
 // The collector's view of a class that holds objects in these fields, and how its objects go.
 template <class T, PyObject* T::*... fields>
@@ -105,6 +124,12 @@ struct Collected {
   static int clear(PyObject* object) {
     (maybe(std::exchange(reinterpret_cast<T*>(object)->*fields, nullptr)), ...);
     return 0;
+  }
+
+  // The same, for a class that Python derives from: `slots` are what it has beside these.
+  static PyTypeObject* add_class(PyObject* module, const char* name, std::vector<PyType_Slot> slots, unsigned flags = 0) {
+    slots.insert(slots.end(), {slot(Py_tp_dealloc, dealloc), slot(Py_tp_traverse, traverse), slot(Py_tp_clear, clear)});
+    return recorder::add_class(module, name, sizeof(T), Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | flags, std::move(slots));
   }
 
   static void dealloc(PyObject* object) {
@@ -143,13 +168,6 @@ template <class... Arguments>
 Ref<> call(PyObject* function, Arguments... arguments) {
   PyObject* all[] = {arguments...};
   return owned(PyObject_Vectorcall(function, all, sizeof...(arguments), nullptr));
-}
-
-// A new type of the module.
-inline Ref<PyTypeObject> add_type(PyObject* module, const char* name, PyType_Spec& spec) {
-  auto type = owned(reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec)));
-  if (PyModule_AddObjectRef(module, name, type.object()) < 0) throw PythonError();
-  return type;
 }
 
 // Add types and functions to the module; those that return a bool answer false with a Python error set on failure.

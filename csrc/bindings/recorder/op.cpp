@@ -1,4 +1,5 @@
 // The call of an op: the plan of its kind is repeated, or the readable body decides.
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <utility>
@@ -45,16 +46,10 @@ bool has_plans(const Op* op) {
 }
 
 void keep(HeldPlan made, const Key& key) {
-  HeldPlan* oldest = &table[key.hash % set_count][0];
-  for (HeldPlan& plan : table[key.hash % set_count]) {
-    if (plan == nullptr || plan->fits(key)) {
-      oldest = &plan;
-      break;
-    }
-    if (plan->last_used < (*oldest)->last_used) oldest = &plan;
-  }
   made->last_used = ++clock;
-  std::swap(*oldest, made);
+  const auto age = [](const HeldPlan& plan) { return plan == nullptr ? 0 : plan->last_used; };
+  auto& set = table[key.hash % set_count];
+  std::swap(*std::min_element(set, set + ways, [&](const HeldPlan& a, const HeldPlan& b) { return age(a) < age(b); }), made);
 }
 
 // Op.call, which runs the body.
@@ -153,7 +148,8 @@ PyObject* op_outcome(PyObject* self, PyObject* const* args, Py_ssize_t count, Py
 
 using OpFields = Collected<Op, &Op::dict, &Op::fn, &Op::backward, &Op::own_fn, &Op::own_code, &Op::own_defaults, &Op::own_keyword_defaults>;
 
-PyObject* op_new(PyTypeObject* type, PyObject*, PyObject*) {
+// The first of the arguments, which are those of the class in Python, is the readable body.
+PyObject* op_new(PyTypeObject* type, PyObject* args, PyObject*) {
   auto* self = reinterpret_cast<Op*>(type->tp_alloc(type, 0));
   if (self == nullptr) return nullptr;
   static unsigned long long last_id = 0;
@@ -164,7 +160,13 @@ PyObject* op_new(PyTypeObject* type, PyObject*, PyObject*) {
   }
   self->vectorcall = op_vectorcall;
   self->id = ++last_id;
-  self->fn = Py_NewRef(Py_None);
+  if (PyTuple_GET_SIZE(args) > 0 && PyFunction_Check(PyTuple_GET_ITEM(args, 0))) {
+    const auto* body = reinterpret_cast<PyFunctionObject*>(self->own_fn = Py_NewRef(PyTuple_GET_ITEM(args, 0)));
+    self->own_code = Py_NewRef(body->func_code);
+    self->own_defaults = Py_XNewRef(body->func_defaults);
+    self->own_keyword_defaults = body->func_kwdefaults == nullptr ? nullptr : PyDict_Items(body->func_kwdefaults);
+    if (PyErr_Occurred()) Py_CLEAR(self);
+  }
   return reinterpret_cast<PyObject*>(self);
 }
 
@@ -173,39 +175,13 @@ PyObject* op_get(PyObject* self, PyObject* instance, PyObject*) {
   return PyMethod_New(self, instance);
 }
 
-PyObject* get_fn(PyObject* self, void*) {
-  PyObject* fn = reinterpret_cast<Op*>(self)->fn;
-  return Py_NewRef(fn != nullptr ? fn : Py_None);  // the collector may have been here
-}
-
-int set_fn(PyObject* self, PyObject* value, void*) {
-  auto* op = reinterpret_cast<Op*>(self);
-  if (value == nullptr || !PyCallable_Check(value)) {
-    PyErr_SetString(PyExc_TypeError, "[op] fn must be a function");
-    return -1;
-  }
-  Py_SETREF(op->fn, Py_NewRef(value));
-  if (op->own_fn == nullptr && PyFunction_Check(value)) {
-    const auto* body = reinterpret_cast<PyFunctionObject*>(value);
-    op->own_fn = Py_NewRef(value);
-    op->own_code = Py_NewRef(body->func_code);
-    op->own_defaults = Py_XNewRef(body->func_defaults);
-    op->own_keyword_defaults = body->func_kwdefaults == nullptr ? nullptr : PyDict_Items(body->func_kwdefaults);
-    if (body->func_kwdefaults != nullptr && op->own_keyword_defaults == nullptr) return -1;
-  }
-  return 0;
-}
-
-PyGetSetDef op_properties[] = {
-    {"fn", get_fn, set_fn, "The readable body.", nullptr},
-    {nullptr, nullptr, nullptr, nullptr, nullptr}};
-
 PyMethodDef op_methods[] = {
     {"outcome", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(op_outcome)), METH_FASTCALL | METH_KEYWORDS,
      "What the results of an unrecorded call are like, if a plan knows it; None if not."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyMemberDef op_members[] = {
+    {"fn", T_OBJECT, offsetof(Op, fn), 0, "The readable body."},
     {"native_backward", T_OBJECT_EX, offsetof(Op, backward), 0, nullptr},
     {"takes_needs", T_BOOL, offsetof(Op, takes_needs), 0, nullptr},
     {"planned", T_BOOL, offsetof(Op, planned), 0, nullptr},
@@ -215,23 +191,6 @@ PyMemberDef op_members[] = {
     {"__dictoffset__", T_PYSSIZET, offsetof(Op, dict), READONLY, nullptr},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(Op, weakrefs), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
-
-PyType_Slot op_slots[] = {
-    {Py_tp_new, reinterpret_cast<void*>(op_new)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(OpFields::dealloc)},
-    {Py_tp_traverse, reinterpret_cast<void*>(OpFields::traverse)},
-    {Py_tp_clear, reinterpret_cast<void*>(OpFields::clear)},
-    {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
-    {Py_tp_descr_get, reinterpret_cast<void*>(op_get)},
-    {Py_tp_methods, op_methods},
-    {Py_tp_members, op_members},
-    {Py_tp_getset, op_properties},
-    {Py_tp_doc, const_cast<char*>("The call of an op.")},
-    {0, nullptr}};
-
-PyType_Spec op_spec = {"extensor._native.OpBase", sizeof(Op), 0,
-                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
-                       op_slots};
 
 PyObject* clear_plans(PyObject*, PyObject*) {
   for (int i = 0; i < set_count; ++i)
@@ -275,7 +234,10 @@ void bind_ops(PyObject* module) {
   const char* wanted = std::getenv("EXTENSOR_PLANS");
   enabled = wanted == nullptr || std::strcmp(wanted, "0") != 0;
   name_call = owned(PyUnicode_InternFromString("call")).release();
-  op_base = reinterpret_cast<PyTypeObject*>(add_type(module, "OpBase", op_spec).release());
+  op_base = OpFields::add_class(module, "extensor._native.OpBase",
+                                {slot(Py_tp_new, op_new), slot(Py_tp_call, PyVectorcall_Call), slot(Py_tp_descr_get, op_get), slot(Py_tp_methods, op_methods),
+                                 slot(Py_tp_members, op_members), doc("The call of an op.")},
+                                Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR);
   if (PyModule_AddFunctions(module, functions) < 0) throw PythonError();
 }
 

@@ -153,7 +153,7 @@ PyObject* Plan::made_node(Op* op, const Key& key, const Values& values) const {
   const Ref<> saved = objects_of(saved_, key, values), edges = owned(PyTuple_New(Py_ssize_t(edges_.size())));
   for (size_t i = 0; i < edges_.size(); ++i) {
     PyObject* edge = edges_[i] < 0 ? Py_None : key.leaves[edges_[i]];
-    if (edge != Py_None && reinterpret_cast<Tensor*>(edge)->node != Py_None) edge = reinterpret_cast<Tensor*>(edge)->node;
+    if (edge != Py_None && !is_none(reinterpret_cast<Tensor*>(edge)->node)) edge = reinterpret_cast<Tensor*>(edge)->node;
     PyTuple_SET_ITEM(edges.get(), Py_ssize_t(i), Py_NewRef(edge));
   }
   Ref<Node> node = make_node(node_type, reinterpret_cast<PyObject*>(op), edges, saved, options_);

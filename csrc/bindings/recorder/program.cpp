@@ -95,7 +95,7 @@ class Run {
       program_->version = now;
     }
     for (const GradCondition& condition : *program_->grads)
-      if ((owner_of(condition.owner)->grad != Py_None) != condition.present) return false;
+      if (is_none(owner_of(condition.owner)->grad) == condition.present) return false;
     for (size_t i = 0; i < program_->inputs->size(); ++i) {
       const Input& input = (*program_->inputs)[i];
       PyObject* array = read(input);
@@ -158,7 +158,7 @@ class Run {
     }
     Tensor* owner = owner_of(effect.owner);
     if (effect.kind == Effect::grad) {
-      Py_SETREF(owner->grad, Py_NewRef(value.get()));
+      Py_XSETREF(owner->grad, Py_NewRef(value.get()));
     } else {
       Py_SETREF(owner->array, Py_NewRef(value.get()));
       const Ref sequence = owned(PyLong_FromLongLong(++last_sequence));
@@ -213,10 +213,10 @@ class Run {
     Tensor* owner = owner_of(input.owner);
     if (input.requires_grad >= 0 && owner->requires_grad != input.requires_grad) return nullptr;
     if (input.kind != Input::grad) {
-      if (input.kind == Input::argument && owner->node != Py_None && owner->requires_grad) return nullptr;  // its history goes on outside
+      if (input.kind == Input::argument && !is_none(owner->node) && owner->requires_grad) return nullptr;  // its history goes on outside
       return owner->array;
     }
-    return is_tensor(owner->grad) ? reinterpret_cast<Tensor*>(owner->grad)->array : nullptr;
+    return !is_none(owner->grad) && is_tensor(owner->grad) ? reinterpret_cast<Tensor*>(owner->grad)->array : nullptr;
   }
 
   PyObject* tensor_of(int number, bool requires_grad, PyObject* node) const {
@@ -233,8 +233,8 @@ class Run {
   // Replaces a gradient. The array of the one before is used again if nobody else holds it.
   static void replace_grad(Tensor* leaf, PyObject* made, SpareArrays* spare) {
     PyObject* before = std::exchange(leaf->grad, made);
-    if (spare != nullptr && Py_TYPE(before) == tensor_type && Py_REFCNT(before) == 1) spare->give(Py_NewRef(reinterpret_cast<Tensor*>(before)->array));
-    Py_DECREF(before);
+    if (spare != nullptr && before != nullptr && Py_TYPE(before) == tensor_type && Py_REFCNT(before) == 1) spare->give(Py_NewRef(reinterpret_cast<Tensor*>(before)->array));
+    Py_XDECREF(before);
   }
 
   bool set_grad(Tensor* leaf, PyObject* array, SpareArrays* spare) {

@@ -35,13 +35,12 @@ int set_field(PyObject*, PyObject* value, void* field) {
 }
 
 PyGetSetDef properties[field_count + 1];  // one for each field, and zeros
-PyType_Slot state_slots[] = {{Py_tp_getset, properties}, {Py_tp_doc, const_cast<char*>("The state of the thread that asks.")}, {0, nullptr}};
-PyType_Spec state_spec = {"extensor._native.ThreadState", sizeof(PyObject), 0, Py_TPFLAGS_DEFAULT, state_slots};
 
-struct Block {
+struct Block : Freed {
   PyObject_HEAD
   PyMemberDef* field;
   PyObject* value;
+  PyObject* weakrefs;
 };
 
 struct Entered {
@@ -102,30 +101,20 @@ PyObject* block_exit(PyObject* self, PyObject*) {
   });
 }
 
-void block_dealloc(PyObject* self) {
-  PyTypeObject* type = Py_TYPE(self);
-  Py_CLEAR(reinterpret_cast<Block*>(self)->value);
-  type->tp_free(self);
-  Py_DECREF(type);
-}
-
 PyMethodDef methods[] = {{"__enter__", block_enter, METH_NOARGS, "The attribute as the block says."},
                          {"__exit__", block_exit, METH_VARARGS, "The attribute as it was."},
                          {nullptr, nullptr, 0, nullptr}};
-
-PyType_Slot slots[] = {{Py_tp_init, reinterpret_cast<void*>(block_init)},
-                       {Py_tp_dealloc, reinterpret_cast<void*>(block_dealloc)},
-                       {Py_tp_methods, methods},
-                       {Py_tp_doc, const_cast<char*>("A block in which an attribute of this thread's state has another value.")},
-                       {0, nullptr}};
-PyType_Spec spec = {"extensor._native.StateBlock", sizeof(Block), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
 
 }  // namespace
 
 void bind_state(PyObject* module) {
   for (size_t i = 0; i < field_count; ++i) properties[i] = {fields[i].name, get_field, set_field, fields[i].doc, &fields[i]};
-  add_type(module, "StateBlock", spec);
-  const Ref<> this_thread = owned(PyObject_CallNoArgs(add_type(module, "ThreadState", state_spec).object()));
+  Collected<Block, &Block::value>::add_class(module, "extensor._native.StateBlock",
+                                             {slot(Py_tp_init, block_init), slot(Py_tp_methods, methods),
+                                              doc("A block in which an attribute of this thread's state has another value.")});
+  PyTypeObject* type = add_class(module, "extensor._native.ThreadState", sizeof(PyObject), 0,
+                                 {slot(Py_tp_getset, properties), doc("The state of the thread that asks.")});
+  const Ref<> this_thread = owned(PyObject_CallNoArgs(reinterpret_cast<PyObject*>(type)));
   if (PyModule_AddObjectRef(module, "this_thread", this_thread) < 0) throw PythonError();
 }
 

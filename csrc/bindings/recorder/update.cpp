@@ -79,7 +79,7 @@ class Update {
       auto* param = reinterpret_cast<Tensor*>(object);
       const Ref<> left = left_slot.get(object);
       if (left != Py_None) return false;
-      if (param->grad == Py_None) continue;
+      if (is_none(param->grad)) continue;
       if (!is_tensor(param->grad) || is_on_device(param->array) || is_on_device(reinterpret_cast<Tensor*>(param->grad)->array)) return false;
       auto* value = reinterpret_cast<PyArrayObject*>(param->array);
       auto* grad = reinterpret_cast<PyArrayObject*>(reinterpret_cast<Tensor*>(param->grad)->array);
