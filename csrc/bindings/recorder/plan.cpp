@@ -8,11 +8,6 @@ constexpr int max_values = 160, max_arguments = 80;
 
 namespace {
 
-[[noreturn]] void refuse(const char* what) {
-  PyErr_Format(PyExc_ValueError, "[plan] %s", what);
-  throw PythonError();
-}
-
 template <class... Fields>
 void parse(PyObject* tuple, const char* format, Fields... fields) {
   if (!PyArg_ParseTuple(tuple, format, fields...)) throw PythonError();
@@ -20,12 +15,7 @@ void parse(PyObject* tuple, const char* format, Fields... fields) {
 
 std::vector<int> read_ints(PyObject* tuple) {
   std::vector<int> found;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
-    const long value = PyLong_AsLong(PyTuple_GET_ITEM(tuple, i));
-    if (PyErr_Occurred()) throw PythonError();
-    if (value < -max_values || value >= max_values || i >= max_arguments) refuse("a value is out of range");
-    found.push_back(int(value));
-  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) found.push_back(int(PyLong_AsLong(PyTuple_GET_ITEM(tuple, i))));
   return found;
 }
 
@@ -68,7 +58,10 @@ Plan::Plan(const Key& key, Ref<> description) : hash_(key.hash), words_(key.word
   if (runs_body()) return;
   PyObject *steps, *results, *record, *saved, *edges;
   parse(description_, "O!O!(OO!)OO", &PyTuple_Type, &constants_, &PyTuple_Type, &steps, &container_, &PyTuple_Type, &results, &outcome_, &record);
-  read_steps(steps);
+  if (!read_steps(steps)) {
+    description_ = shared(Py_None);
+    return;
+  }
   results_ = read_ints(results);
   if (record == Py_None) return;
   records_ = true;
@@ -77,7 +70,9 @@ Plan::Plan(const Key& key, Ref<> description) : hash_(key.hash), words_(key.word
   edges_ = read_ints(edges);
 }
 
-void Plan::read_steps(PyObject* steps) {
+// False if somebody's own function stands in the place of a native kernel, or there is no room.
+bool Plan::read_steps(PyObject* steps) {
+  int values = 0;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(steps); ++i) {
     Step step;
     const char* kind;
@@ -85,10 +80,12 @@ void Plan::read_steps(PyObject* steps) {
     parse(PyTuple_GET_ITEM(steps, i), "sOOO!iO", &kind, &native, &step.reference, &PyTuple_Type, &arguments, &step.results, &step.known);
     step.kind = kind[0] == 'k' ? Step::kernel : kind[0] == 'g' ? Step::guard : kind[0] == 't' ? Step::tuple : Step::list;
     step.native = native == Py_None ? nullptr : native_kernel(native);
-    if (native != Py_None && step.native == nullptr) refuse("a step is no kernel");
     step.arguments = read_ints(arguments);
+    values += step.results;
+    if ((native != Py_None && step.native == nullptr) || step.arguments.size() > max_arguments || values > max_values) return false;
     steps_.push_back(std::move(step));
   }
+  return true;
 }
 
 // False: with a Python error set, or without where a guard has another answer.

@@ -29,8 +29,8 @@ using HeldPlan = std::unique_ptr<Plan, LetGo>;  // one of its owners
 
 class Plan {
  public:
-  // A plan from the tuples that graph/plans.py describes, for calls with `key`. None: there is nothing to repeat, the
-  // body runs as it is written.
+  // A plan from the tuples that graph/plans.py describes, for calls with `key`. None, or more than there is room for: there is
+  // nothing to repeat, the body runs as it is written.
   Plan(const Key& key, Ref<> description);
 
   bool fits(const Key& key) const {
@@ -60,7 +60,7 @@ class Plan {
  private:
   friend LetGo;
   class Values;
-  void read_steps(PyObject* steps);
+  bool read_steps(PyObject* steps);
   bool take_step(const Step& step, Values& values) const;
   static Ref<> object_of(int at, const Key& key, const Values& values);
   static Ref<> objects_of(const std::vector<int>& places, const Key& key, const Values& values);

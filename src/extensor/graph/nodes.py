@@ -77,20 +77,11 @@ def record(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) 
         return output
     rule = op.rule
     bound = rule.bind(args, kwargs)
+    for name, value in bound.items():
+        if needs_grad(value) and name not in rule.targets:
+            raise NotImplementedError(f"[{op.__name__}] has no gradient for {name}; pass {name}.detach()")
     inputs = rule.inputs(bound)
-    wanted = [needs_grad(value) for value in inputs]
-    if sum(wanted) != sum(map(_count_needing, bound.values())):
-        name = next(n for n, v in bound.items() if n not in rule.targets and needs_grad(v))
-        raise NotImplementedError(f"[{op.__name__}] has no gradient for {name}; pass {name}.detach()")
-    if not any(wanted):
-        return output
-    return attach(op, rule.arguments(bound, output), inputs, wanted, output)
-
-
-def _count_needing(value: Any) -> int:
-    if isinstance(value, ExTensor):
-        return int(value._requires_grad)
-    return sum(map(_count_needing, value)) if isinstance(value, (list, tuple)) else 0
+    return attach(op, rule.arguments(bound, output), inputs, list(map(needs_grad, inputs)), output)
 
 
 def attach(op: Any, saved: Any, inputs: Sequence[Any], wanted: Sequence[bool], output: Any) -> Any:

@@ -93,10 +93,10 @@ class Op(_Function):
     """A differentiable function. Behaves as the plain function it wraps, and records the call."""
 
     def __init__(self, fn: Callable[..., Any], numbers: tuple[str, ...] = ()) -> None:
-        self.is_custom = not fn.__module__.startswith("extensor.")
-        self._rule: Rule | None = None
-        self.autocasts = None if self.is_custom else policy_of(fn.__name__)
         super().__init__(fn, numbers)
+        self.is_custom = not self.planned
+        self.autocasts = None if self.is_custom else policy_of(fn.__name__)
+        self._rule: Rule | None = None
 
     @property
     def rule(self) -> Rule:

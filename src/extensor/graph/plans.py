@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import BuiltinFunctionType, NoneType
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,6 @@ __all__ = ["clear_plans", "make_plan", "plan_counts", "run_bodies"]
 
 _STATIC = frozenset({bool, int, float, str, type(None), type(...)})
 _RETURNED = frozenset({np.ndarray, NoneType})
-_MOST_VALUES, _MOST_PARTS = 150, 64  # plan.cpp has room for a few more
 
 
 @contextmanager
@@ -109,19 +108,16 @@ class _Plan:
 
     def add_call(self, kernel: Any, given: list[Any], result: Any) -> None:
         """A kernel was called, and returned arrays or the answer to a question."""
-        native = kernel.native
-        if not isinstance(native, (BuiltinFunctionType, NoneType)):
-            raise _NotRepeatable  # somebody's own in place of the native kernel
         several = isinstance(result, (tuple, list))
         results = result if several else (result,)
         kinds = set(map(type, results))
         if np.ndarray not in kinds and is_static(result):
-            self.add_step("guard", native, kernel.by_reference, given, 0, result)
+            self.add_step("guard", kernel.native, kernel.by_reference, given, 0, result)
             return
         if not kinds <= _RETURNED or (several and len(results) == 1):
             raise _NotRepeatable
         shapes = tuple([None if r is None else r.shape for r in results])
-        first = self.add_step("kernel", native, kernel.by_reference, given, len(results), shapes)
+        first = self.add_step("kernel", kernel.native, kernel.by_reference, given, len(results), shapes)
         for place, made in enumerate(results, first):
             if made is not None:
                 self.places[id(made)] = place
@@ -148,22 +144,18 @@ def make_plan(leaves: tuple[Any, ...], calls: list[Any], output: Any) -> tuple[A
 
 
 def _check_uses(plan: _Plan, kept: tuple[int, ...]) -> None:
-    """Whatever was computed counts, numbers that are no part of the kind went to kernels as they are, and there is room."""
+    """Whatever was computed counts, numbers that are no part of the kind went to kernels as they are."""
     plan.used.update(kept)
     place, last = len(plan.leaves), None
-    for at, (kind, _, _, arguments, count, _) in enumerate(plan.steps):
+    for at, (kind, *_, count, _) in enumerate(plan.steps):
         if kind == "kernel":
             last = at
             if plan.used.isdisjoint(range(place, place + count)):
                 raise _NotRepeatable  # it belongs to somebody else: a hook, a callback
-        if len(arguments) > _MOST_PARTS:
-            raise _NotRepeatable
         place += count
     for i, leaf in enumerate(plan.leaves):
         if type(leaf) is float and i not in plan.used:
             raise _NotRepeatable
-    if len(kept) > _MOST_PARTS or max(plan.count, len(plan.constants)) > _MOST_VALUES:
-        raise _NotRepeatable
     if last is not None:  # what the last kernel returns, nobody decided upon
         plan.steps[last] = (*plan.steps[last][:-1], None)
 
