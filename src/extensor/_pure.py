@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 import threading
 from types import MethodType
@@ -11,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from .errors import named_memory_error
+
+_PACKAGE = os.path.dirname(__file__) + os.sep
 
 __all__ = [
     "NodeBase", "OpBase", "StateBlock", "TensorBase", "bump_structure", "clear_plans", "enable_plans", "kernels",
@@ -82,7 +85,7 @@ class NodeBase:
         self.casts = self.outputs = self.shape = self.shapes = None
         self.sequence = next_sequence()
         frame = sys._getframe(1)
-        while frame is not None and frame.f_code.co_filename.startswith(_registered["package_path"]):
+        while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
             frame = frame.f_back  # type: ignore[assignment]
         self.code = frame and frame.f_code
         self.instruction = frame.f_lasti if frame else 0
@@ -130,12 +133,9 @@ next_sequence = itertools.count(1).__next__
 kernels: dict[str, Any] = {}
 walk_back: Any = None
 
-_registered: dict[str, Any] = {"package_path": "<nothing>"}
-
 
 def register(**objects: Any) -> None:
-    """Tell the recorder what it works with; here only the path below which frames are not the user's."""
-    _registered.update(objects)
+    """What the native recorder works with: here it is imported."""
 
 
 class _Entered(threading.local):

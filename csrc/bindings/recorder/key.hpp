@@ -29,7 +29,7 @@ class Key {
     words[0] = op->id | uint64_t(count) << 43 | modes << 50;
     word_count = 1;
     for (Py_ssize_t i = 0; i < count; ++i) {
-      if (i < 64 && op->numbers >> i & 1 && PyFloat_CheckExact(args[i])) {
+      if (op->is_number(i, args[i])) {
         if (!push(number) || !add_leaf(args[i], args[i])) return false;
       } else if (!add(args[i], 0)) {
         return false;

@@ -56,6 +56,7 @@ struct Op : Freed {
   char planned;              // whether its decisions may be repeated
   char is_backward;          // where it is recorded, Python evaluates its formula
   unsigned long long numbers;  // bit i: a float at position i is an operand, handed to a kernel unread
+  bool is_number(Py_ssize_t i, PyObject* value) const { return i < 64 && numbers >> i & 1 && PyFloat_CheckExact(value); }
 };
 
 extern PyTypeObject* tensor_type;  // ExTensor, once registered

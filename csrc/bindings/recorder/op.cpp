@@ -58,36 +58,28 @@ PyObject* call_in_python(PyObject* self, PyObject* const* args, size_t nargsf, P
   return method == nullptr ? nullptr : PyObject_Vectorcall(method, args, nargsf, kwnames);
 }
 
-// Numbers that are handed on unread are found again by their identity: fresh objects, unlike any constant of the body.
-void freshen_numbers(const Op* op, PyObject** given, Py_ssize_t count, Key& key) {
-  for (int i = 0; i < key.leaf_count; ++i) {
-    if (!PyFloat_CheckExact(key.leaves[i])) continue;
-    PyObject* fresh = owned(PyFloat_FromDouble(PyFloat_AS_DOUBLE(key.leaves[i]))).release();
-    for (Py_ssize_t place = 0; place < count; ++place) {
-      if (given[place] != key.leaves[i] || !(op->numbers >> place & 1)) continue;
-      given[place] = fresh;
-      break;
-    }
-    Py_SETREF(key.leaves[i], Py_NewRef(fresh));
-    Py_SETREF(key.values[i], fresh);
-  }
-}
-
-// The body of the first call of a kind runs with its kernel calls listed; what it did becomes the plan of that kind.
+// The body of the second call of a kind runs with its kernel calls listed; what it did becomes the plan of that kind.
 PyObject* decide(Op* op, PyObject* const* args, size_t nargsf, PyObject* kwnames, Key& key) {
   ++misses;
   const Py_ssize_t count = PyVectorcall_NARGS(nargsf), named = kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames);
   std::vector<PyObject*> given(args, args + count + named);
-  freshen_numbers(op, given.data(), count, key);
-  const Ref calls = owned(PyList_New(0));
+  // Numbers that are handed on unread are found again by their identity: fresh objects, unlike any constant of the body.
+  for (Py_ssize_t i = 0, leaf = 0; i < count; ++i) {
+    if (!op->is_number(i, args[i])) continue;
+    while (!PyFloat_CheckExact(key.leaves[leaf])) ++leaf;  // they are leaves in this order
+    PyObject* fresh = given[size_t(i)] = owned(PyFloat_FromDouble(PyFloat_AS_DOUBLE(args[i]))).release();
+    Py_SETREF(key.leaves[leaf], Py_NewRef(fresh));
+    Py_SETREF(key.values[leaf], fresh);
+    ++leaf;
+  }
+  const Ref calls = owned(PyList_New(0)), leaves = owned(PyTuple_New(key.leaf_count));
+  for (int i = 0; i < key.leaf_count; ++i) PyTuple_SET_ITEM(leaves.get(), i, Py_NewRef(key.leaves[i]));
   Py_XSETREF(state.trace, Py_NewRef(calls.get()));
   state.values_read = false;
   PyObject* made = call_in_python(reinterpret_cast<PyObject*>(op), given.data(), size_t(count), kwnames);
   const bool read = state.values_read;
   Py_CLEAR(state.trace);
   Ref result = owned(made);
-  const Ref leaves = owned(PyTuple_New(key.leaf_count));
-  for (int i = 0; i < key.leaf_count; ++i) PyTuple_SET_ITEM(leaves.get(), i, Py_NewRef(key.leaves[i]));
   keep(HeldPlan(new Plan(key, read ? shared(Py_None) : call(helpers.make_plan, leaves.get(), calls.get(), result.get()))), key);
   return result.release();
 }

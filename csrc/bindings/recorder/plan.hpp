@@ -33,7 +33,7 @@ class Plan {
   // nothing to repeat, the body runs as it is written.
   Plan(const Key& key, Ref<> description);
 
-  bool fits(const Key& key) const {
+  bool fits(const Key& key) const {  // by a loop: a call of memcmp costs more than a few words
     if (hash_ != key.hash || words_.size() != size_t(key.word_count)) return false;
     for (int i = 0; i < key.word_count; ++i)
       if (words_[size_t(i)] != key.words[i]) return false;
