@@ -38,7 +38,7 @@ from extensor.distributed.exchange import Exchange
 from extensor.distributed.reduction import Reduction
 from extensor.distributed.sums import Layout
 from extensor.distributed.tree import shards_of
-from extensor.graph import StateBlock
+from extensor.train.passes import Passes
 
 RESULT = Path(__file__).parent / "results" / "scaling.md"
 LENGTHS = [1 << 8, *(m << n for n in range(11, 19) for m in (2, 3)), 1 << 20]  # elements of float32
@@ -133,9 +133,10 @@ def pieces_of(network: Any, step: Callable[[], Any]) -> list[Sent]:
         told[id(leaf)] = time.perf_counter()
 
     found = []
+    tell = Passes.learn_telling
     for _ in range(10):
         told.clear()
-        with StateBlock("grad_listener", note):
+        with mock.patch.object(Passes, "learn_telling", lambda passes, _: tell(passes, note)):
             step()
         if told:
             end = max(told.values())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -265,3 +267,15 @@ def test_no_dtype_is_float32() -> None:
 def test_not_implemented_is_no_number(make: Any, dtype: Any) -> None:
     with pytest.raises(TypeError, match="data must be numbers: got NotImplemented"):
         make(NotImplemented, dtype=dtype)
+
+
+def test_a_cycle_through_the_array_is_collected() -> None:
+    class Owned(np.ndarray):
+        owner: et.ExTensor
+
+    array = np.zeros(3).view(Owned)
+    array.owner = et.ExTensor(array)
+    gone = weakref.ref(array.owner)
+    del array
+    gc.collect()
+    assert gone() is None

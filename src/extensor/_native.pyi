@@ -81,7 +81,6 @@ class ThreadState:
     reader: Any
     values_read: bool
     walk: Any
-    grad_listener: Any
     mode: int
 
 this_thread: ThreadState

@@ -122,7 +122,6 @@ class _ThreadState(threading.local):
     reader: Any = None
     values_read = False
     walk: Any = None
-    grad_listener: Any = None
     mode = 0
 
 

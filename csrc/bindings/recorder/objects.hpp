@@ -12,6 +12,7 @@ inline bool is_none(PyObject* field) { return field == nullptr || field == Py_No
 // How the objects below go, where they do not say so themselves.
 struct Freed {
   bool is_chained() const { return true; }  // to others of its kind, which may go with it
+  PyObject* held() const { return nullptr; }      // seen by the collector, but never cleared by it
   static void free(PyTypeObject* type, PyObject* object) { type->tp_free(object); }
 };
 
@@ -23,6 +24,7 @@ struct Tensor : Freed {
   char requires_grad;
   PyObject* weakrefs;
   bool is_chained() const { return !is_none(node) || !is_none(grad); }
+  PyObject* held() const { return array; }
   static void free(PyTypeObject* type, PyObject* tensor);  // keeps some for the next ones
 };
 
@@ -82,7 +84,6 @@ struct ThreadState {
   PyObject* trace;     // the list of kernel calls of the body that is running
   PyObject* reader;    // called with a tensor whose elements are looked at outside of ops
   PyObject* walk;      // what walks back in place of the engine's own class
-  PyObject* grad_listener;  // called with a leaf whose gradient is complete while a program still runs
   long long mode;      // whatever else the bodies of ops look at, such as autocast
 };
 // Not thread_local, whose every use from another file is a call. Its memory comes with the thread: what is taken at the first use
@@ -118,6 +119,7 @@ template <class T, PyObject* T::*... fields>
 struct Collected {
   static int traverse(PyObject* object, visitproc visit, void* arg) {
     Py_VISIT(Py_TYPE(object));
+    Py_VISIT(reinterpret_cast<T*>(object)->held());
     for (PyObject* field : {reinterpret_cast<T*>(object)->*fields...}) Py_VISIT(field);
     return 0;
   }

@@ -67,7 +67,7 @@ int match(const Tree& tree, PyObject* given, std::vector<PyObject*>& tensors) {
 // One run: what it has read and computed so far.
 class Run {
  public:
-  Run(Program* program, PyObject* kept) : program_(program), kept_(kept), values_(size_t(program->value_count), nullptr) {}
+  Run(Program* program, PyObject* kept, PyObject* listener) : program_(program), kept_(kept), listener_(listener), values_(size_t(program->value_count), nullptr) {}
   ~Run() {
     for (PyObject* value : values_) Py_XDECREF(value);
   }
@@ -124,7 +124,7 @@ class Run {
       if (done) {
         committed_ |= step.commits;
         for (int number : step.releases) release(size_t(number));
-        if (state.grad_listener != nullptr) tell_grads(i + 1);
+        if (listener_ != nullptr) tell_grads(i + 1);
         continue;
       }
       if (PyErr_Occurred()) {
@@ -132,7 +132,7 @@ class Run {
         if (lasting) throw PythonError();
         PyErr_Clear();  // what is wrong, the function itself knows how to say
       } else if (committed_) {
-        PyErr_SetString(PyExc_RuntimeError, "[compile] a shape or a check changed after the optimiser's step; run this function without compile");
+        PyErr_SetString(PyExc_RuntimeError, "[compile] a shape or a check changed after the optimiser's step or after gradients were handed on; run this function without compile");
         throw PythonError();
       }
       if (saves) owned(PyObject_CallOneArg(program_->restore, saved));
@@ -166,15 +166,16 @@ class Run {
     }
   }
 
-  // The gradients that are complete after so many steps, to whoever listens. The run cannot be given up then.
+  // The gradients that are complete after so many steps, to who listens; those of the step before are gone by then. The run cannot
+  // be given up afterwards.
   void tell_grads(size_t done) {
+    drop_old_grads(done);
     const std::vector<Effect>& effects = *program_->effects;
     for (; left_ < effects.size() && effects[left_].ready <= done; ++left_) {
       const Effect& effect = effects[left_];
       committed_ = true;
       leave(effect);
-      const Ref listener = shared(state.grad_listener == nullptr ? Py_None : state.grad_listener);
-      if (listener.get() != Py_None) owned(PyObject_CallOneArg(listener, reinterpret_cast<PyObject*>(owner_of(effect.owner))));
+      owned(PyObject_CallOneArg(listener_, reinterpret_cast<PyObject*>(owner_of(effect.owner))));
     }
   }
 
@@ -370,6 +371,7 @@ class Run {
 
   Program* program_;
   PyObject* kept_;  // a list that results of steps are kept in, or nullptr
+  PyObject* listener_;  // is called with each leaf whose gradient is complete, or nullptr
   std::vector<PyObject*> values_, arguments_, tensors_;
   unsigned long long fused_ = 0;  // bit i: the activation is in the product of fusion i
   size_t next_ = 0, dropped_ = 0, left_ = 0;  // the next value; how many old gradients are gone, and effects are there
@@ -378,16 +380,17 @@ class Run {
 
 // --- The class ---
 
-// run(args, kwargs, kept=None): the result, or NotImplemented where the call is of another kind
+// run(args, kwargs, kept=None, listener=None): the result, or NotImplemented where the call is of another kind
 PyObject* program_run(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   auto* program = reinterpret_cast<Program*>(self);
   return guarded([&]() -> PyObject* {
-    if (count < 2 || count > 3 || !PyTuple_Check(args[0]) || !PyDict_Check(args[1]) || (count == 3 && args[2] != Py_None && !PyList_Check(args[2]))) {
-      PyErr_SetString(PyExc_TypeError, "[program] run takes a tuple, a dict, and a list or None");
+    const auto given = [&](Py_ssize_t i) { return i < count && args[i] != Py_None ? args[i] : nullptr; };
+    if (count < 2 || count > 4 || !PyTuple_Check(args[0]) || !PyDict_Check(args[1]) || (given(2) != nullptr && !PyList_Check(args[2]))) {
+      PyErr_SetString(PyExc_TypeError, "[program] run takes a tuple, a dict, a list or None, and a function or None");
       return nullptr;
     }
     const Ref alive = shared(self);
-    Run run(program, count == 3 && args[2] != Py_None ? args[2] : nullptr);
+    Run run(program, given(2), given(3));
     if (!run.read_inputs(args[0], args[1])) return not_covered();
     if (!run.run_steps()) return not_covered();
     run.leave_effects();
@@ -452,7 +455,7 @@ void program_dealloc(PyObject* object) {
 
 PyMethodDef program_methods[] = {
     {"run", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(program_run)), METH_FASTCALL,
-     "run($self, args, kwargs, kept=None, /)\n--\n\nThe result; NotImplemented where the call is of another kind."},
+     "run($self, args, kwargs, kept=None, listener=None, /)\n--\n\nThe result; NotImplemented where the call is of another kind."},
     {"times", program_times, METH_NOARGS, "Seconds that each step took on average, and the number of runs."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -11,7 +11,7 @@
 
 namespace extensor::recorder {
 
-__thread ThreadState state __attribute__((tls_model("initial-exec"))) = {true, false, nullptr, nullptr, nullptr, nullptr, nullptr, 0};
+__thread ThreadState state __attribute__((tls_model("initial-exec"))) = {true, false, nullptr, nullptr, nullptr, nullptr, 0};
 
 namespace {
 
@@ -22,7 +22,6 @@ PyMemberDef fields[] = {
     {"trace", T_OBJECT, offsetof(ThreadState, trace), 0, "The list that kernel calls are noted in, or None."},
     {"reader", T_OBJECT, offsetof(ThreadState, reader), 0, "What is called with a tensor whose elements are looked at."},
     {"walk", T_OBJECT, offsetof(ThreadState, walk), 0, "What walks back in place of the engine's own class, or None."},
-    {"grad_listener", T_OBJECT, offsetof(ThreadState, grad_listener), 0, "What is called with a leaf whose gradient is complete, or None."},
     {"mode", T_LONGLONG, offsetof(ThreadState, mode), 0, "What else decisions depend on: the dtype of autocast."}};
 constexpr size_t field_count = sizeof fields / sizeof *fields;
 

@@ -69,6 +69,19 @@ class Compiled:
                 return result
         return self._decide(args, kwargs)
 
+    def telling(self, listener: Callable[[Any], None]) -> Callable[..., Any]:
+        """The same function; where a program runs, ``listener`` is called with each leaf whose gradient is complete, while the other
+        steps still run. What runs as it is written tells nothing."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            for program in [] if self.check else self.programs:
+                result = program.run(args, kwargs, None, listener)
+                if result is not NotImplemented:
+                    return result
+            return self(*args, **kwargs)
+
+        return call
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 

@@ -12,8 +12,8 @@ The native side runs it from a description in plain tuples, with values numbered
      ops, mode, whether it records, is_valid, save, restore,
      ((holder, key, value), ...))                              # Python values that must be what they were
 
-A gradient that is an effect is complete after ``ready`` steps. Where the thread has a ``grad_listener`` it is left then, and the
-listener called, while the other steps still run.
+A gradient that is an effect is complete after ``ready`` steps. If a run has a listener it is left then, and the listener called
+with the leaf, while the other steps still run.
 
 :class:`Runner` is the definition of a run; csrc/bindings/recorder/program.cpp takes the same steps, and a test holds the two
 to the same results.

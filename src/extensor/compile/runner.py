@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
@@ -32,8 +33,17 @@ class Runner:
         self.runs = 0
         self.seconds = [0.0] * len(self.steps)
 
-    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], kept: list[Any] | None = None) -> Any:
-        """The result of a call; NotImplemented where it is of another kind."""
+    def run(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        kept: list[Any] | None = None,
+        listener: Callable[[Any], None] | None = None,
+    ) -> Any:
+        """The result of a call; NotImplemented where it is of another kind.
+
+        Results of steps go to ``kept``; ``listener`` is called with each leaf whose gradient is complete.
+        """
         tensors: list[ExTensor] = []
         values = self.read(args, kwargs, tensors)
         if values is NotImplemented:
@@ -50,7 +60,8 @@ class Runner:
                     raise  # what else is wrong, the function itself knows how to say
                 if committed:
                     raise RuntimeError(
-                        "[compile] a shape or a check changed after the optimiser's step; run this function without compile"
+                        "[compile] a shape or a check changed after the optimiser's step or after gradients were handed on; "
+                        "run this function without compile"
                     ) from None
                 if self.restore is not None:
                     self.restore(saved)
@@ -59,9 +70,11 @@ class Runner:
             committed = committed or step[7]
             for number in step[6]:
                 values[number] = None
-            if this_thread.grad_listener is not None:
-                left = self._tell_grads(place + 1, left, values, tensors)
-                committed = committed or left > 0
+            while listener is not None and left < len(self.effects) and self.effects[left][4] <= place + 1:
+                committed = True
+                _leave(self.effects[left], values, tensors)
+                listener(owner_of(self.effects[left][1], tensors))
+                left += 1
         for effect in self.effects[left:]:
             _leave(effect, values, tensors)
         return self.made(self.result, values, tensors)
@@ -158,17 +171,6 @@ class Runner:
             if not fits:
                 raise _Differs
         values.extend(made)
-
-    def _tell_grads(self, done: int, left: int, values: list[Any], tensors: list[ExTensor]) -> int:
-        """The gradients that are complete after so many steps, to whoever listens; returns how many effects are there now."""
-        for effect in self.effects[left:]:
-            if effect[4] > done:
-                break
-            _leave(effect, values, tensors)
-            left += 1
-            if this_thread.grad_listener is not None:
-                this_thread.grad_listener(owner_of(effect[1], tensors))
-        return left
 
     def made(self, tree: Any, values: Any, tensors: list[ExTensor]) -> Any:
         """The result of a call, from the values by number."""

@@ -20,7 +20,7 @@ from .tree import Node, additions, maximal_nodes, root
 __all__ = ["Exchange"]
 
 _PIECE_BYTES, _MOST_PIECES = 256 << 10, 8  # a smaller message takes hardly less time than that
-_LINE = 16  # slices begin at multiples of it: no two ranks write to one cache line
+_LINE = 16  # slices are multiples of it: with one piece, no two ranks write to one cache line
 
 
 class Exchange:

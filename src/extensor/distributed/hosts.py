@@ -93,20 +93,16 @@ class Hosts:
         return self._back.comm.Iallgatherv(own, (arrived, (lengths, _starts(lengths))))
 
     def spread(self, own: np.ndarray, arrived: np.ndarray, lengths: list[int]) -> None:
-        """The same, at once."""
+        """``own`` to all hosts of the channel, theirs into ``arrived``, at once."""
         assert self._back is not None
         self._back.wait(self.begin_spread(own, arrived, lengths))
 
     def start_aside(self, own: np.ndarray, arrived: np.ndarray, lengths: list[int]) -> Callable[[], None]:
-        """The same, beside what else is on its way; what is returned waits for it."""
+        """``own`` to all hosts of the channel beside what else is on its way; what is returned waits for theirs in ``arrived``."""
         aside = self._aside
         assert aside is not None
         request = aside.comm.Iallgatherv(own, (arrived, (lengths, _starts(lengths))))
         return lambda: aside.wait(request)
-
-    def free(self) -> None:
-        for messages in self.communicators:
-            messages.comm.Free()
 
 
 class SharedMemory:
@@ -140,7 +136,7 @@ class SharedMemory:
         self.synchronize()
 
     def begin_barrier(self) -> Any:
-        """The same on its way; :meth:`synchronize` when the request is complete. None where nobody is waited for."""
+        """A barrier on its way; :meth:`synchronize` when the request is complete. None where nobody is waited for."""
         if self._window is None or self._local is None:
             return None
         self._window.Sync()

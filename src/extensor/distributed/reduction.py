@@ -7,6 +7,7 @@ every rank. Nothing waits before :meth:`Reduction.finish`: until then messages a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -37,7 +38,7 @@ class Reduction:
         self._filled, self._whole = filled, whole
         self._stages = [self._stages_of(number) for number in range(len(exchange.pieces))]
         self._requests: list[Any] = [None] * len(self._stages)
-        self._begun = [0] * len(self._stages)  # so many stages of each
+        self._begun: list[float] = [0] * len(self._stages)  # so many stages of each; all of them: inf
         self._given = self._done = 0  # so many pieces
 
     def give(self) -> None:
@@ -57,8 +58,8 @@ class Reduction:
                     self._requests[number] = next(self._stages[number])
                     self._begun[number] += 1
                 except StopIteration:
-                    self._begun[number] = _ALL
-                    self._done += number == self._done
+                    self._begun[number] = math.inf
+                    self._done += 1  # pieces end in their order: none passes another
                     break
 
     def finish(self) -> tuple[np.ndarray, np.ndarray]:
@@ -150,6 +151,3 @@ class Reduction:
 
     def _decoded(self, x: np.ndarray) -> np.ndarray:
         return x.view(bfloat16).astype(self._exchange.layout.dtype) if self._exchange.compress else x
-
-
-_ALL = 99  # more stages than any piece has

@@ -139,6 +139,10 @@ class ShardSums:
 
     def _sum_tensors(self, terms: list[Term], out: np.ndarray) -> None:
         """The same for gradients of other dtypes and None, and with every sum rounded; tensor by tensor, which is in the cache then."""
+        with np.errstate(all="ignore"):  # of a loss that is not finite: the exchange tells everyone
+            self._add_tensors(terms, out)
+
+    def _add_tensors(self, terms: list[Term], out: np.ndarray) -> None:
         parts = [self.layout.views(term) if isinstance(term, np.ndarray) else term for term in terms]
         for target, value, *others in zip(self.layout.views(out), *parts):
             if not others:
@@ -161,6 +165,16 @@ def add_along(
     compress: bool = False,
 ) -> None:
     """Follow ``steps`` from the vectors of ``sources`` to those of ``targets``, a piece that fits the cache at a time."""
+    with np.errstate(all="ignore"):  # of a loss that is not finite
+        _add_along(steps, sources, targets, compress)
+
+
+def _add_along(
+    steps: Sequence[Addition],
+    sources: Mapping[Node, np.ndarray],
+    targets: Mapping[Node, np.ndarray],
+    compress: bool,
+) -> None:
     length = next(iter(targets.values())).size if targets else 0
     added = {step.target for step in steps if step.right is not None}
     kept: dict[Node, np.ndarray] = {}

@@ -3,8 +3,7 @@
 ``this_thread`` is one object with the state of whichever thread asks: ``recording``; ``observer``, which sees every op call;
 ``trace``, the list that kernel calls are noted in; ``reader``, called with a tensor whose elements are looked at outside of
 ops; ``values_read``, whether elements were looked at; ``walk``, what walks back in place of the engine's own
-class; ``grad_listener``, called with each leaf whose gradient is complete while a compiled program still runs; ``mode``, the
-dtype of autocast. Setting an attribute is no call, so no interrupt comes between it and the ``try`` that
+class; ``mode``, the dtype of autocast. Setting an attribute is no call, so no interrupt comes between it and the ``try`` that
 restores it; the blocks below are native for the same reason.
 """
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import numpy as np
 from ..distributed.exchange import Exchange
 from ..distributed.reduction import Reduction
 from ..distributed.sums import ShardSums
-from ..graph import StateBlock
 from ..nn import Parameter
 from .shard_statistics import elements_of
 
@@ -21,8 +19,8 @@ __all__ = ["HandedGradients"]
 class HandedGradients:
     """Takes the gradients of one shard after the other from the parameters and adds them where the exchange finds them.
 
-    Those of the last shard are taken as the backward pass completes them, if it is compiled: a piece whose gradients are all
-    there is exchanged while the pass goes on.
+    Those of the last shard are taken as the backward pass completes them: a piece whose gradients are all there is exchanged while
+    the pass goes on. A pass that is not compiled tells nothing, and all pieces leave at its end.
 
     Args:
         parameters: in the order of the vector that is exchanged.
@@ -52,26 +50,26 @@ class HandedGradients:
         self._present = [False] * len(self._parameters)
         self._handed = 0
 
-    def listening(self) -> contextlib.AbstractContextManager[Any]:
-        """A block around the pass that completes the gradients of the shard."""
-        if self._reduction is None or len(self._pieces) == 1:
-            return contextlib.nullcontext()
-        self._numbers = {id(p): i for i, p in enumerate(self._parameters)}
-        self._missing = [piece.tensors.stop - piece.tensors.start for piece in self._pieces]
-        return StateBlock("grad_listener", self._complete)
+    def listener(self) -> Callable[[Any], None] | None:
+        """What is to be told of each gradient that the pass completes; None where nothing can leave before the end."""
+        reduction, missing = self._reduction, [p.tensors.stop - p.tensors.start for p in self._pieces]
+        if reduction is None or len(missing) == 1:
+            return None
+        place_of = {
+            id(p): place for place, piece in enumerate(self._pieces) for p in self._parameters[piece.tensors]
+        }
 
-    def _complete(self, leaf: Any) -> None:
-        """A gradient is complete; perhaps a piece is. The last piece waits for the loss and the statistics that go with it."""
-        number = self._numbers.get(id(leaf))
-        for place, piece in enumerate(self._pieces):
-            if number is not None and piece.tensors.start <= number < piece.tensors.stop:
-                self._missing[place] -= 1
-        while self._handed < len(self._pieces) - 1 and not self._missing[self._handed]:
-            self._hand()
-            assert self._reduction is not None
-            self._reduction.give()
-        assert self._reduction is not None
-        self._reduction.advance()
+        def complete(leaf: Any) -> None:
+            place = place_of.get(id(leaf))
+            if place is not None:
+                missing[place] -= 1
+            # the last piece waits for the loss and the statistics that go with it
+            while self._handed < len(missing) - 1 and not missing[self._handed]:
+                self._hand()
+                reduction.give()
+            reduction.advance()
+
+        return complete
 
     def _hand(self) -> None:
         """Take the gradients of the next piece, which the parameters no longer have then."""

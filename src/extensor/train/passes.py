@@ -30,6 +30,14 @@ class Passes:
         self.learn: Callable[..., tuple[Any, ExTensor]] = _chosen(_learn, compiles)
         self.judge: Callable[..., tuple[Any, ExTensor]] = _chosen(_judge, compiles)
 
+    def learn_telling(self, listener: Callable[[Any], None] | None) -> Callable[..., tuple[Any, ExTensor]]:
+        """``learn``, which calls ``listener`` with each leaf whose gradient is complete, if it is compiled."""
+        return (
+            self.learn
+            if listener is None or not isinstance(self.learn, Compiled)
+            else self.learn.telling(listener)
+        )
+
     def __reduce__(self) -> Any:
         return Passes, (self.compiles,)  # a recording belongs to its process
 

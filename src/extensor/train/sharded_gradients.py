@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from typing import Any
 
@@ -140,10 +139,8 @@ class ShardedGradients:
             batch = batches[number]
             inputs, targets = inputs_and_targets(batch.parts[shard])
             share, scale = len(targets) / samples, trainer.mixed_precision.scale
-            with hand.listening() if number == mine[-1] else contextlib.nullcontext():
-                outputs, loss = trainer.passes.learn(
-                    trainer.model, trainer.loss, inputs, targets, share, scale
-                )
+            learn = trainer.passes.learn_telling(hand.listener() if number == mine[-1] else None)
+            outputs, loss = learn(trainer.model, trainer.loss, inputs, targets, share, scale)
             value = loss.item()
             if not math.isfinite(value):
                 row[0] = value
