@@ -45,6 +45,7 @@ IMAGE = et.ones((1, 2, 6, 6))
         (lambda: et.celu(X, 0.0), "alpha must not be 0"),
         (lambda: et.hard_shrink(X, -1.0), "lambd must be zero or positive"),
         (lambda: et.local_response_norm(X, 0), "size must be at least 1"),
+        (lambda: et.local_response_norm(X, 10**400), r"\[local_response_norm\] size is too large"),
         (lambda: et.rotary_embedding(et.ones((2, 3)), et.ones((2, 1)), et.ones((2, 1))), "must have an even length"),
         (lambda: et.rotary_embedding(et.ones((2, 4)), et.ones((3, 2)), et.ones((2, 2))), "cos of shape"),
         (lambda: et.soft_margin(et.ones(2), et.tensor([0, 1])), "targets must be -1 or 1"),
@@ -64,6 +65,25 @@ IMAGE = et.ones((1, 2, 6, 6))
 def test_errors(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_window_over_all_channels() -> None:
+    """Beyond the channels there are zeros: however wide the window, they cost neither time nor memory."""
+    rng = np.random.default_rng(0)
+    x, grad = rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 3, 4))
+    for shape in ((2, 3, 4), (2, 1, 4), (2, 0, 4), (0, 3, 4)):
+        part = x[tuple(map(slice, shape))]
+        for size in (7, 99, 10**15, 2**70):
+            alpha = 0.5 * size
+            s = 2.0 + 0.5 * np.square(part).sum(1, keepdims=True)
+            y = et.local_response_norm(et.tensor(part), size, alpha=alpha, beta=0.6, k=2.0)
+            np.testing.assert_allclose(y.numpy(), part * s**-0.6, rtol=1e-14)
+            dy = grad[tuple(map(slice, shape))]
+            dx = et.local_response_norm_backward(
+                et.tensor(dy), et.tensor(part), size, alpha=alpha, beta=0.6, k=2.0
+            )
+            pulled = (dy * part * s**-1.6).sum(1, keepdims=True)
+            np.testing.assert_allclose(dx.numpy(), dy * s**-0.6 - 0.6 * part * pulled, rtol=1e-13)
 
 
 def test_places_of_maxima() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..checks import as_bool, as_floating, as_grad, as_int, differentiable_input
+from ..checks import as_bool, as_floating, as_grad, as_int, as_number, differentiable_input
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Shape
 from ._reduce_loss import as_finite
@@ -24,6 +24,7 @@ def _neighbours(function: str, x: ExTensor, size: Any) -> int:
     found = as_int(function, "size", size)
     if found < 1:
         raise ValueError(f"[{function}] size must be at least 1, got {found}")
+    as_number(function, "size", found)  # it divides
     if x.ndim < 2:
         raise ValueError(f"[{function}] x must have channels along axis 1, got shape {x.shape}")
     return found
@@ -31,13 +32,14 @@ def _neighbours(function: str, x: ExTensor, size: Any) -> int:
 
 def _window_sum(x: ExTensor, size: int, reverse: bool = False) -> ExTensor:
     """The sum over ``size`` neighbouring channels; ``reverse`` is the adjoint."""
-    before, after = size // 2, (size - 1) // 2
+    channels = x.shape[1]
+    furthest = max(channels - 1, 0)  # a wider window has nothing but zeros more
+    before, after = min(size // 2, furthest), min((size - 1) // 2, furthest)
     if reverse:
         before, after = after, before
-    channels = x.shape[1]
     padded = pad(x, [(0, 0), (before, after), *((0, 0),) * (x.ndim - 2)])
     found = padded[:, :channels]
-    for i in range(1, size):
+    for i in range(1, before + 1 + after):
         found = found + padded[:, i : i + channels]
     return found
 
