@@ -67,6 +67,22 @@ def test_errors(call: Callable[[], Any], message: str) -> None:
         call()
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: et.local_response_norm(x, 3),
+        lambda x: et.glu(x),
+        lambda x: et.soft_margin(x, et.tensor([1, -1])),
+        lambda x: et.interpolate(x, 3),
+    ],
+)
+def test_lists_of_tensors_that_want_gradients(call: Callable[..., Any], dtype: str) -> None:
+    """They are refused by name whatever their dtype: the gradient of a list is not there."""
+    with pytest.raises(TypeError, match=r"\] \w+ is a list of tensors; join them with stack first"):
+        call([et.tensor(et.ones(2).astype(dtype), requires_grad=True)])
+
+
 def test_a_window_over_all_channels() -> None:
     """Beyond the channels there are zeros: however wide the window, they cost neither time nor memory."""
     rng = np.random.default_rng(0)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..dtypes import FLOATING, HALF, float32, promote
-from ..tensor import ExTensor
+from ..tensor import ExTensor, needs_grad
 from .casting import astype, cast_like
 
 __all__ = ["computed_wide", "forward_wide"]
@@ -44,7 +44,7 @@ def forward_wide(forward: F) -> F:
         ]
         if HALF.isdisjoint(dtypes) or promote(*dtypes) not in HALF:
             return forward(*args, **options)
-        found = forward(*map(_widen, args), **{name: _widen(v) for name, v in options.items()})
+        found = forward(*map(_allowed, args), **{name: _allowed(v) for name, v in options.items()})
         return astype(found, promote(*dtypes))
 
     return wrapper  # type: ignore[return-value]
@@ -55,6 +55,11 @@ def _flat(values: Any) -> list[Any]:
     for value in values:
         found.extend(value if isinstance(value, (list, tuple)) else (value,))
     return found
+
+
+def _allowed(value: Any) -> Any:
+    """Widened, but for a list of tensors that want gradients: a cast list would not show it and be taken for numbers."""
+    return value if not isinstance(value, ExTensor) and needs_grad(value) else _widen(value)
 
 
 def _widen(value: Any) -> Any:
