@@ -181,11 +181,12 @@ SANITIZERS = {
     "address": (
         "libasan.so",
         {
-            "ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1:allocator_may_return_null=1",
+            "ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1:allocator_may_return_null=1:handle_abort=1",
             "PYTHONMALLOC": "malloc",
         },
     ),
-    "undefined": ("libubsan.so", {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}),
+    # Beside the address sanitizer this one has no file to report to: it aborts, and the other one reports where.
+    "undefined": ("libubsan.so", {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1:abort_on_error=1"}),
     "thread": ("libtsan.so", {"TSAN_OPTIONS": "halt_on_error=1:history_size=4:die_after_fork=0"}),
 }
 
@@ -216,15 +217,35 @@ def sanitize(rest: list[str]) -> int:
         for name in (*(library for library, _ in watching), "libstdc++.so")
     ]
     env = {"LD_PRELOAD": " ".join(runtimes), "OPENBLAS_NUM_THREADS": "1"}
+    findings = ROOT / "build" / f"{kind.replace(',', '-')}-findings"
+    findings.mkdir(parents=True, exist_ok=True)
+    for old in findings.iterdir():
+        old.unlink()
     for _, options in watching:
-        env |= options
+        env |= {
+            name: f"{value}:log_path='{findings}/finding'" if name.endswith("SAN_OPTIONS") else value
+            for name, value in options.items()
+        }
     # Threads are watched best without the address layout randomised.
     fixed = ["setarch", "-R"] if kind == "thread" else []
     # The shadow memory of the others leaves no room for tests that limit the address space.
     without = "not plain_build" if kind == "undefined" else "not plain_build and not address_space"
     # A finding ends its process: with workers that is one test that failed, and the others go on.
     pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider", *workers(), "-m", without]
-    return show([*fixed, environment.python, *pytest, *(rest or ["tests", "--pyargs", "extensor"])], env)
+    code = show([*fixed, environment.python, *pytest, *(rest or ["tests", "--pyargs", "extensor"])], env)
+    return int(told(findings)) or code
+
+
+def told(findings: Path) -> bool:
+    """Show what sanitizers found, and say whether there was anything. They write to files: what is on the standard error
+    pytest holds back until a test ends, which here never does, and a test that starts a program may not look at it."""
+    found = False
+    for file in sorted(findings.iterdir()):
+        text = file.read_text(errors="replace")
+        if re.search(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:", text):
+            print(f"\n{file}", text.rstrip(), sep="\n")
+            found = True
+    return found
 
 
 def accuracy(rest: list[str]) -> int:
