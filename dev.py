@@ -192,7 +192,7 @@ SANITIZERS = {
     "thread": (
         "libtsan.so",
         {
-            "TSAN_OPTIONS": "halt_on_error=1:history_size=4:die_after_fork=0",
+            "TSAN_OPTIONS": "halt_on_error=1:history_size=4:die_after_fork=0:allocator_may_return_null=1",
             "UCX_MEM_EVENTS": "no",
             "UCX_TLS": "^cma",
         },
