@@ -157,8 +157,9 @@ PyObject* call_pad(PyObject*, PyObject* const* args, Py_ssize_t count) {
   npy_intp shape[NPY_MAXDIMS];
   double size = 1;
   for (int i = 0; i < ndim; ++i) {
-    size *= double(PyArray_DIM(given, i)) + double(widths[i][0]) + double(widths[i][1]);
-    if (size > 1e15) return not_covered();  // more than any machine has: the reference says it
+    const double length = double(PyArray_DIM(given, i)) + double(widths[i][0]) + double(widths[i][1]);
+    size *= length;
+    if (length > 1e15 || size > 1e15) return not_covered();  // more than any machine has: the reference says it
     shape[i] = PyArray_DIM(given, i) + widths[i][0] + widths[i][1];
   }
   const Array x = dense(given);

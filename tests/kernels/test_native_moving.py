@@ -305,6 +305,9 @@ def test_pad(dtype: Any) -> None:
     for values in (0, None, (0, 0), zeros[:2], ((0, 1), (0, 0), (0, 0)), ((True, True),) * 3, [[0, 0]] * 3):
         assert NATIVE["pad"](x, one, "constant", values) is NotImplemented
     assert NATIVE["pad"](np.zeros((), dtype), (), "constant", ()) is NotImplemented
+    nothing = np.zeros((0, 3), dtype)  # its size stays 0, an axis may be too long
+    for far in ((2**62, 2**62), (0, 2**63 - 1), (10**15, 1)):
+        assert NATIVE["pad"](nothing, ((0, 0), far), "constant", zeros[:2]) is NotImplemented
     assert NATIVE["pad"](x.astype(np.int64), one, "constant", ((2, 2),) * 3) is NotImplemented
 
 
