@@ -192,7 +192,8 @@ SANITIZERS = {
     "thread": (
         "libtsan.so",
         {
-            "TSAN_OPTIONS": "halt_on_error=1:history_size=4:die_after_fork=0:allocator_may_return_null=1",
+            "TSAN_OPTIONS": "halt_on_error=1:history_size=4:die_after_fork=0:allocator_may_return_null=1"
+            f":suppressions='{ROOT / 'tests' / 'support' / 'races_elsewhere.txt'}'",
             "UCX_MEM_EVENTS": "no",
             "UCX_TLS": "^cma",
         },
