@@ -155,10 +155,11 @@ def test_values_take_the_dtype_of_the_tensor():
     for kind in (et.float64, et.complex128):
         assert et.zeros(2, dtype=kind).at[0].set(exact).tolist() == [exact, 0.0]
         assert et.zeros(2, dtype=kind).at[et.tensor([True, False])].add(exact).tolist() == [exact, 0.0]
-    with pytest.raises(
-        TypeError, match=r"\[index_set\] values of complex64 do not go into a tensor of float32"
-    ):
-        et.zeros(2).at[0].set(1.5j)
+    for kind in (et.float32, et.bfloat16, et.int32):
+        with pytest.raises(
+            TypeError, match=rf"\[index_set\] values of complex64 do not go into a tensor of {kind}"
+        ):
+            et.zeros(2, dtype=kind).at[0].set(1.5j)
     assert et.zeros(2, dtype=et.int8).at[0].add(3).tolist() == [3, 0]
     assert et.tensor([True, False]).at[1].set(True).tolist() == [True, True]
     values = et.ones(2, dtype=et.float64)

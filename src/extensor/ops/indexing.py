@@ -156,12 +156,14 @@ def _values(function: str, x: ExTensor, key: Key, values: Any) -> ExTensor:
     """The values to write, in the dtype of ``x`` and of a shape that broadcasts to what ``key`` selects."""
     if type(values) is int and not _fits(values, x.dtype):
         raise ValueError(f"[{function}] values: {values} does not fit {x.dtype}")
-    if type(values) in (float, complex) and np.can_cast(type(values), x.dtype, "same_kind"):
-        return ExTensor(
-            np.asarray(values, x.dtype)
-        )  # a Python number takes the dtype of x at once, unrounded
+    is_complex = x.dtype.kind == "c"
+    if (type(values) is float and (is_complex or x.dtype in FLOATING)) or (
+        type(values) is complex and is_complex
+    ):
+        # a Python number takes the dtype of x at once, unrounded
+        return ExTensor(np.asarray(values, x.dtype))
     found = as_tensor(function, "values", values)
-    complex_into_real = found.dtype.kind == "c" and x.dtype.kind != "c"
+    complex_into_real = found.dtype.kind == "c" and not is_complex
     if complex_into_real or (found.dtype in FLOATING and x.dtype not in FLOATING):
         raise TypeError(
             f"[{function}] values of {found.dtype} do not go into a tensor of {x.dtype}; use x.astype(...)"
