@@ -12,26 +12,31 @@ namespace {
 constexpr int64_t block = 2048;
 constexpr double guard_ns = 0.1;
 
-// Blocks are tested without a branch, so that the compiler makes vectors of it; the one that holds the answer is read again.
+// The first place of a block, or -1. It is tested without a branch, so that the compiler makes vectors of it; a block that holds
+// the answer is read again.
+template <class T, class Test>
+int64_t first_of_block(const T* x, int64_t begin, int64_t end, const Test& test) {
+  unsigned char found = 0;
+  for (int64_t i = begin; i < end; ++i) found |= test(x[i]);
+  if (!found) return -1;
+  while (!test(x[begin])) ++begin;
+  return begin;
+}
+
 template <class T, class Test>
 int64_t first_where(const T* x, int64_t n, const Test& test) {
+  if (n <= block) return first_of_block(x, 0, n, test);
   std::atomic<int64_t> first{n};
-  const auto search = [&](int64_t begin, int64_t end) {
+  parallel_for(n, guard_ns, [&](int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end && at < first.load(std::memory_order_relaxed); at += block) {
-      const int64_t stop = at + block < end ? at + block : end;
-      unsigned char found = 0;
-      for (int64_t i = at; i < stop; ++i) found |= test(x[i]);
-      if (!found) continue;
-      int64_t place = at;
-      while (!test(x[place])) ++place;
+      const int64_t place = first_of_block(x, at, at + block < end ? at + block : end, test);
+      if (place < 0) continue;
       int64_t known = first.load(std::memory_order_relaxed);
       while (place < known && !first.compare_exchange_weak(known, place)) {
       }
       return;
     }
-  };
-  if (n <= block) search(0, n);
-  else parallel_for(n, guard_ns, search);
+  });
   return first < n ? first.load() : -1;
 }
 
@@ -58,7 +63,13 @@ int64_t outside(const void* data, int64_t n, const Bounds& b) {
 
 template <class T>
 int64_t unlike(const void* data, int64_t n, double a, double b) {
-  return first_where(static_cast<const T*>(data), n, [=](T value) -> unsigned char { return (double(value) != a) & (double(value) != b); });
+  const T* x = static_cast<const T*>(data);
+  if constexpr (std::is_floating_point_v<T>) {
+    const T own_a = T(a), own_b = T(b);
+    if (double(own_a) == a && double(own_b) == b)
+      return first_where(x, n, [=](T value) -> unsigned char { return (value != own_a) & (value != own_b); });
+  }
+  return first_where(x, n, [=](T value) -> unsigned char { return (double(value) != a) & (double(value) != b); });
 }
 
 template <class Call>
