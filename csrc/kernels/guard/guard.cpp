@@ -64,12 +64,9 @@ int64_t outside(const void* data, int64_t n, const Bounds& b) {
 template <class T>
 int64_t unlike(const void* data, int64_t n, double a, double b) {
   const T* x = static_cast<const T*>(data);
-  if constexpr (std::is_floating_point_v<T>) {
-    const T own_a = T(a), own_b = T(b);
-    if (double(own_a) == a && double(own_b) == b)
-      return first_where(x, n, [=](T value) -> unsigned char { return (value != own_a) & (value != own_b); });
-  }
-  return first_where(x, n, [=](T value) -> unsigned char { return (double(value) != a) & (double(value) != b); });
+  using Wide = std::conditional_t<std::is_floating_point_v<T>, T, double>;  // floats are compared as they are, like NumPy's
+  const Wide own_a = Wide(a), own_b = Wide(b);
+  return first_where(x, n, [=](T value) -> unsigned char { return (Wide(value) != own_a) & (Wide(value) != own_b); });
 }
 
 template <class Call>
