@@ -122,6 +122,12 @@ bool read_widths(PyObject* tuple, int ndim, int64_t (*widths)[2]) {
   return true;
 }
 
+uint64_t bits_of(double number) {
+  uint64_t bits;
+  std::memcpy(&bits, &number, sizeof bits);
+  return bits;
+}
+
 // The bytes of the number that fills the margin: values are (before, after) for each axis, here all the same. Dtypes other
 // than float32 and float64 take 0 alone, which all of them write alike.
 bool read_filling(PyObject* values, int ndim, DType dtype, unsigned char* bytes) {
@@ -133,7 +139,7 @@ bool read_filling(PyObject* values, int ndim, DType dtype, unsigned char* bytes)
     for (int side = 0; side < 2; ++side) {
       if (!read_number(PyTuple_GET_ITEM(pair, side), number)) return false;
       if (i + side == 0) filling = number;
-      if (std::memcmp(&filling, &number, sizeof number) != 0) return false;
+      if (bits_of(number) != bits_of(filling)) return false;
     }
   }
   const float single = float(filling);

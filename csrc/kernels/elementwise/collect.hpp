@@ -95,7 +95,7 @@ template <> struct vector_of<uint64_t> { using type = Two; };
 template <class Item>
 void collect_columns(const char* from, int64_t stride, int64_t rows, int64_t columns, Item* to, int64_t pitch) {
   using Vector = typename vector_of<Item>::type;
-  constexpr int64_t side = sizeof(Vector) / sizeof(Item), size = sizeof(Item);
+  constexpr int64_t size = sizeof(Item), side = sizeof(Vector) / size;
   int64_t done_rows = 0, done_columns = 0;
   if constexpr (side > 1) {
     done_rows = rows - rows % side;

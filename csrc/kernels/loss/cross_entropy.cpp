@@ -56,7 +56,8 @@ EXTENSOR_INLINE void backward_of_short_rows(const T* x, const int64_t* labels, c
   for (int64_t i = 0; i < count; ++i) {
     const bool left_out = labels[i] < 0;
     const T* const chosen = one.values + wide_lanes<T> - (left_out ? wide_lanes<T> : labels[i]);
-    const Vec<T> sum(double(sums[i])), inverse = 1.0 / sum, factor(left_out ? 0.0 : double(upstream[i * upstream_step]));
+    const auto sum = Vec<T>(double(sums[i])), inverse = 1.0 / sum;
+    const Vec<T> factor(left_out ? 0.0 : double(upstream[i * upstream_step]));
     for_each_vector<T>(classes, [&](int64_t k, int64_t n) EXTENSOR_INLINE_LAMBDA {
       store_first(out + i * classes + k, (share_of(part_of(e[i], int(k / Vec<T>::lanes)), sum, inverse) - load(chosen + k)) * factor, n);
     });
