@@ -81,7 +81,7 @@ PyObject* decide(Op* op, PyObject* const* args, size_t nargsf, PyObject* kwnames
   Py_CLEAR(state.trace);
   Ref result = owned(made);
   keep(HeldPlan(new Plan(key, read ? shared(Py_None) : call(helpers.make_plan, leaves.get(), calls.get(), result.get()))), key);
-  return result.release();
+  return result.release();  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): the table owns the plan
 }
 
 PyObject* call_op(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
