@@ -244,7 +244,7 @@ def test_masks_are_not_dropped() -> None:
 def test_complex_numbers_keep_their_imaginary_part(make: Callable[..., et.ExTensor]) -> None:
     data = np.array([1 + 2j, 0])
     for given in (data, data[0], et.tensor(data)):
-        for dtype in (et.float32, et.bfloat16, et.int32):
+        for dtype in (et.float32, et.float64, et.bfloat16, et.int32):
             with pytest.raises(TypeError, match=f"does not become {dtype}"):
                 make(given, dtype=dtype)
     assert make(data, dtype=et.complex64).tolist() == [1 + 2j, 0]
@@ -267,6 +267,8 @@ def test_no_dtype_is_float32() -> None:
 def test_not_implemented_is_no_number(make: Any, dtype: Any) -> None:
     with pytest.raises(TypeError, match="data must be numbers: got NotImplemented"):
         make(NotImplemented, dtype=dtype)
+    with pytest.raises(TypeError, match="data must be numbers|dtype object"):
+        make([[True], (NotImplemented,)], dtype=dtype)
 
 
 def test_a_cycle_through_the_array_is_collected() -> None:

@@ -537,6 +537,12 @@ def _has_typed_leaf(data: Any) -> bool:
     return hasattr(data, "dtype") or hasattr(data, "__array__")
 
 
+def _holds_not_implemented(data: Any, wanted: np.dtype[Any] | None) -> bool:
+    if wanted == bool_ and isinstance(data, (list, tuple)):
+        return any(_holds_not_implemented(part, wanted) for part in data)
+    return data is NotImplemented
+
+
 # What NumPy makes of Python numbers, and what we make of them. On a 32-bit platform its ints are int32.
 _OF_PYTHON = {float64: float32, complex128: complex64, int32: int64}
 
@@ -545,7 +551,7 @@ def _to_numpy(function: str, data: Any, dtype: Any, copy: bool | None) -> np.nda
     wanted = None if dtype is None else as_dtype(function, dtype)
     if isinstance(data, ExTensor):
         data = data._array
-    if data is NotImplemented:  # NumPy asks for its truth, which Python warns of
+    if _holds_not_implemented(data, wanted):  # NumPy asks for its truth, which Python warns of
         raise TypeError(f"[{function}] data must be numbers: got NotImplemented")
     typed = _has_typed_leaf(data)
     if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
@@ -554,7 +560,8 @@ def _to_numpy(function: str, data: Any, dtype: Any, copy: bool | None) -> np.nda
         )
     if isinstance(data, (np.ndarray, np.generic)):
         _check_supported(function, data.dtype)
-        if data.dtype.kind == "c" and wanted not in (None, bool_, *COMPLEX):
+        # a dtype of float64 equals None, but is not None
+        if data.dtype.kind == "c" and wanted is not None and wanted not in (bool_, *COMPLEX):
             raise TypeError(
                 f"[{function}] data has dtype {data.dtype}, which does not become {wanted}: it would lose its imaginary "
                 f"part; take the real part first: data.real"

@@ -31,6 +31,8 @@ def test_nothing_else_sees_an_assignment() -> None:
     part[0] = -1.0
     assert x[0, 0].item() == 0
     assert xp.asarray(x, copy=False) is x
+    with pytest.raises(ValueError, match="copy=False forbids it"):
+        xp.asarray(xp.ones(2, dtype=xp.float32), dtype=xp.float64, copy=False)
     assert xp.asarray(x, copy=True) is not x
     assert xp.astype(x, xp.int64, copy=False).dtype == np.int64
 

@@ -143,7 +143,8 @@ def of_arrays(function: F) -> F:
 
 def _is_same(x: Array, options: dict[str, Any]) -> bool:
     """Whether an array is already what a call with ``copy=False`` asks for."""
-    return options.get("dtype") in (None, x.dtype) and options.get("device") in (None, "cpu")
+    wanted = options.get("dtype")  # a dtype of float64 equals None, but is not None
+    return (wanted is None or wanted == x.dtype) and options.get("device") in (None, "cpu")
 
 
 _OPERATORS = (
