@@ -267,7 +267,7 @@ def test_no_dtype_is_float32() -> None:
 def test_not_implemented_is_no_number(make: Any, dtype: Any) -> None:
     with pytest.raises(TypeError, match="data must be numbers: got NotImplemented"):
         make(NotImplemented, dtype=dtype)
-    with pytest.raises(TypeError, match="data must be numbers|dtype object"):
+    with pytest.raises(TypeError, match=r"data must be numbers|dtype object"):
         make([[True], (NotImplemented,)], dtype=dtype)
 
 
