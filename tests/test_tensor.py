@@ -243,7 +243,7 @@ def test_masks_are_not_dropped() -> None:
 @pytest.mark.parametrize("make", [et.tensor, et.asarray])
 def test_complex_numbers_keep_their_imaginary_part(make: Callable[..., et.ExTensor]) -> None:
     data = np.array([1 + 2j, 0])
-    for given in (data, data[0], et.tensor(data)):
+    for given in (data, data[0], et.tensor(data), [data, data]):
         for dtype in (et.float32, et.float64, et.bfloat16, et.int32):
             with pytest.raises(TypeError, match=f"does not become {dtype}"):
                 make(given, dtype=dtype)

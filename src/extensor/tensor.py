@@ -537,6 +537,14 @@ def _has_typed_leaf(data: Any) -> bool:
     return hasattr(data, "dtype") or hasattr(data, "__array__")
 
 
+def _complex_leaf(data: Any) -> Any:
+    """The dtype of the first complex array in nested lists; None if there is none."""
+    if isinstance(data, (list, tuple)):
+        return next((found for found in map(_complex_leaf, data) if found is not None), None)
+    dtype = getattr(data, "dtype", None)
+    return dtype if getattr(dtype, "kind", "") == "c" else None
+
+
 def _holds_not_implemented(data: Any, wanted: np.dtype[Any] | None) -> bool:
     if wanted == bool_ and isinstance(data, (list, tuple)):
         return any(_holds_not_implemented(part, wanted) for part in data)
@@ -560,10 +568,12 @@ def _to_numpy(function: str, data: Any, dtype: Any, copy: bool | None) -> np.nda
         )
     if isinstance(data, (np.ndarray, np.generic)):
         _check_supported(function, data.dtype)
-        # a dtype of float64 equals None, but is not None
-        if data.dtype.kind == "c" and wanted is not None and wanted not in (bool_, *COMPLEX):
+    # a dtype of float64 equals None, but is not None
+    if typed and wanted is not None and wanted not in (bool_, *COMPLEX):
+        found = _complex_leaf(data)
+        if found is not None:
             raise TypeError(
-                f"[{function}] data has dtype {data.dtype}, which does not become {wanted}: it would lose its imaginary "
+                f"[{function}] data has dtype {found}, which does not become {wanted}: it would lose its imaginary "
                 f"part; take the real part first: data.real"
             )
     try:

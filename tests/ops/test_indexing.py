@@ -213,3 +213,8 @@ def test_iteration_ends():
     assert [row.tolist() for row in et.tensor([[1, 2], [3, 4]])] == [[1, 2], [3, 4]]
     with pytest.raises(TypeError, match=r"^\[iter\]"):
         iter(et.tensor(1.0))
+
+
+def test_a_number_is_a_gradient_of_one_element() -> None:
+    x = et.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    assert et.index_backward(1.5, x, 2).tolist() == [0.0, 0.0, 1.5]  # recorded, by its formula
