@@ -72,6 +72,15 @@ def test_truncated_normal(mean, std, a, b):
     assert stats.kstest(x, law.cdf).pvalue > 0.01
 
 
+@pytest.mark.parametrize(
+    ("mean", "std", "a", "b", "nearest"),
+    [(1e300, 1.0, -2, 2, 2), (-1e300, 1e-300, -2, 2, -2), (0, 1e-300, 1, 2, 1), (0, 5e-324, -math.inf, -1, -1), (0, 1, 1e200, math.inf, 1e200), (0, 1, 1e8, math.inf, 1e8)],
+)  # fmt: skip
+def test_truncated_normal_of_a_tail_that_is_one_number(mean, std, a, b, nearest):
+    x = et.init.truncated_normal((3, 4), mean, std, a, b, rng=0, dtype=et.float64)
+    np.testing.assert_allclose(x.numpy(), np.full((3, 4), float(nearest)), rtol=1e-14)
+
+
 def test_plain_ones():
     assert et.init.zeros((2,)).tolist() == [0.0, 0.0]
     assert et.init.ones((2,), dtype=et.float16).tolist() == [1.0, 1.0]

@@ -45,11 +45,11 @@ NEVER = {
 
 
 def misfit(
-    function: Callable[..., Any], error: TypeError, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    function: Callable[..., Any], error: Exception, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> TypeError | None:
     """What to say of a call whose arguments fit no parameters; None for an error that comes from inside the function."""
     trace = error.__traceback__
-    if trace is None or trace.tb_next is not None:
+    if not isinstance(error, TypeError) or trace is None or trace.tb_next is not None:
         return None
     name, parameters = function.__name__, signature(function).parameters
     names = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from .dtypes import FLOATING, INTEGER
 from .errors import describe
-from .tensor import ExTensor, Shape, asarray, needs_grad
+from .tensor import MOST_AXES, ExTensor, Shape, asarray, leaves, needs_grad
 
 Scalar = (bool, int, float)
 MOST_ELEMENTS = np.iinfo(np.intp).max // 16  # whose bytes can still be counted, whatever their dtype
@@ -51,7 +52,7 @@ def as_tensor(function: str, name: str, value: Any) -> ExTensor:
             _allow_complex(function, name, value)
         return value
     if isinstance(value, (np.ndarray, np.generic, list, tuple, complex, *Scalar)):
-        if needs_grad(value):
+        if any(map(needs_grad, leaves(function, name, value))):
             raise TypeError(
                 f"[{function}] {name} is a {type(value).__name__} of tensors; join them with stack first"
             )
@@ -171,7 +172,7 @@ def as_ints(function: str, name: str, value: Any) -> tuple[int, ...]:
     """An int, or a sequence of ints."""
     if type(value) is tuple and INTS.issuperset(map(type, value)):
         return value
-    if isinstance(value, (str, bytes)):
+    if isinstance(value, (str, bytes, bytearray, memoryview)):
         raise TypeError(f"[{function}] {name} must be an int or a sequence of ints, got {describe(value)}")
     if isinstance(value, (ExTensor, np.ndarray)):
         if value.ndim > 1:
@@ -185,8 +186,12 @@ def as_shape(function: str, name: str, value: Any) -> Shape:
     shape = as_ints(function, name, value)
     if min(shape, default=0) < 0:
         raise ValueError(f"[{function}] {name} must not have negative lengths, got {shape}")
-    if len(shape) > 64:
-        raise ValueError(f"[{function}] {name} has {len(shape)} axes; at most 64 are possible")
+    if len(shape) > MOST_AXES:
+        raise ValueError(f"[{function}] {name} has {len(shape)} axes; at most {MOST_AXES} are possible")
+    if max(shape, default=0) > sys.maxsize:
+        raise ValueError(
+            f"[{function}] {name} has more elements than any memory holds, got {describe(shape)}"
+        )
     return shape
 
 
@@ -207,6 +212,27 @@ def as_axes(function: str, axis: Any, ndim: int) -> tuple[int, ...]:
     found = sorted(as_axis(function, a, ndim) for a in axis)
     if len(set(found)) != len(found):
         raise ValueError(f"[{function}] axis {tuple(axis)} names an axis twice")
+    return tuple(found)
+
+
+def broadcast_shape(*shapes: Shape) -> Shape:
+    """The shape that ``shapes`` broadcast to; a ValueError if they do not, or to more elements than can be counted.
+
+    NumPy's own function knows arrays of 32 axes at most, and takes longer.
+    """
+    first, *others = shapes or ((),)
+    if all(shape == first for shape in others):
+        return first
+    found = [1] * max(map(len, shapes))
+    for shape in shapes:
+        for i, n in enumerate(shape, len(found) - len(shape)):
+            if n != found[i]:
+                if found[i] == 1:
+                    found[i] = n
+                elif n != 1:
+                    raise ValueError(f"{' and '.join(map(str, shapes))} do not broadcast")
+    if math.prod(filter(None, found)) > MOST_ELEMENTS:
+        raise ValueError(f"{' and '.join(map(str, shapes))} broadcast to more elements than any memory holds")
     return tuple(found)
 
 

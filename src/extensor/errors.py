@@ -49,3 +49,17 @@ def named_memory_error(function: Any, error: MemoryError) -> MemoryError:
     """A MemoryError that names the function in which memory ran out: in its body, in a plan or in the C++ below."""
     text = str(error)
     return error if text.startswith("[") else MemoryError(f"[{function.__name__}] {text or 'out of memory'}")
+
+
+_NO_SUCH_ARRAY = (
+    "array is too big",
+    "maximum supported dimension",
+    "number of dimensions must be within",
+    "Maximum allowed ",
+)
+
+
+def named_size_error(function: Any, error: Exception) -> ValueError | None:
+    """What NumPy says of a result no array can be, with the function's name; None for any other error."""
+    text = str(error)
+    return ValueError(f"[{function.__name__}] {text}") if text.startswith(_NO_SUCH_ARRAY) else None

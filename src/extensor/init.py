@@ -233,12 +233,19 @@ def truncated_normal(
         )
     if not low < high:
         raise ValueError(f"[truncated_normal] a must lie below b, got a={low} and b={high}")
+    nearest = min(max(low, centre), high)
+    far = abs(nearest - centre) / spread > _FAR
 
     def draw() -> np.ndarray:
+        if far:
+            return np.full(lengths, nearest)
         z = _standard_truncated(source, math.prod(lengths), (low - centre) / spread, (high - centre) / spread)
         return (centre + spread * z).clip(low, high).reshape(lengths)
 
     return drawn("truncated_normal", draw, floating("truncated_normal", dtype))
+
+
+_FAR = 1e9  # standard deviations; from there on the whole tail lies within the rounding of its nearest number
 
 
 def _standard_truncated(source: np.random.Generator, count: int, low: float, high: float) -> np.ndarray:
@@ -252,7 +259,7 @@ def _standard_truncated(source: np.random.Generator, count: int, low: float, hig
     found = np.empty(0)
     while found.size < count:
         z = low + (high - low) * source.random(max(64, 2 * (count - found.size)))
-        accepted = z[source.random(z.size) < np.exp((peak * peak - z * z) / 2)]
+        accepted = z[source.random(z.size) < np.exp((peak - z) * (peak + z) / 2)]
         found = np.concatenate([found, accepted])
     return found[:count]
 

@@ -36,6 +36,7 @@ __all__ = [
     "TensorOrShape",
     "asarray",
     "from_dlpack",
+    "leaves",
     "needs_grad",
     "tensor",
 ]
@@ -518,11 +519,16 @@ def _unpickled(kind: type[ExTensor], array: np.ndarray, requires_grad: bool) -> 
     return kind._unpickled(array, requires_grad)
 
 
-def needs_grad(value: Any) -> bool:
-    """Whether a value, or a tensor in a list of values, requires a gradient."""
+def needs_grad(value: Any, depth: int = 0) -> bool:
+    """Whether a value, or a tensor in a list of values, requires a gradient.
+
+    A list in more lists than an array has axes counts as one: whoever makes a tensor of it refuses it by name.
+    """
     if isinstance(value, ExTensor):
         return value._requires_grad
-    return isinstance(value, (list, tuple)) and any(map(needs_grad, value))
+    if not isinstance(value, (list, tuple)) or _PLAIN.issuperset(map(type, value)):
+        return False
+    return depth == MOST_AXES or any(needs_grad(part, depth + 1) for part in value)
 
 
 Indices: TypeAlias = ExTensor  # of integers: an argument that never has a gradient
@@ -530,25 +536,23 @@ TensorOrShape: TypeAlias = ExTensor | Shape
 TensorOrDtype: TypeAlias = ExTensor | np.dtype[Any]
 
 
-def _has_typed_leaf(data: Any) -> bool:
-    """Whether nested lists hold anything that brings a dtype of its own."""
-    if isinstance(data, (list, tuple)):
-        return any(map(_has_typed_leaf, data))
-    return hasattr(data, "dtype") or hasattr(data, "__array__")
+MOST_AXES = 64  # of an array of NumPy
+_PLAIN = frozenset({bool, int, float, complex})
 
 
-def _complex_leaf(data: Any) -> Any:
-    """The dtype of the first complex array in nested lists; None if there is none."""
-    if isinstance(data, (list, tuple)):
-        return next((found for found in map(_complex_leaf, data) if found is not None), None)
-    dtype = getattr(data, "dtype", None)
-    return dtype if getattr(dtype, "kind", "") == "c" else None
-
-
-def _holds_not_implemented(data: Any, wanted: np.dtype[Any] | None) -> bool:
-    if wanted == bool_ and isinstance(data, (list, tuple)):
-        return any(_holds_not_implemented(part, wanted) for part in data)
-    return data is NotImplemented
+def leaves(function: str, name: str, data: Any, depth: int = 0) -> Iterator[Any]:
+    """What nested lists hold beside Python's numbers. Lists that hold themselves have no end, and are refused."""
+    if not isinstance(data, (list, tuple)):
+        yield data
+        return
+    if depth == MOST_AXES:
+        raise ValueError(
+            f"[{function}] {name} is a list nested more than {MOST_AXES} deep, more than a tensor has axes"
+        )
+    if _PLAIN.issuperset(map(type, data)):
+        return
+    for part in data:
+        yield from leaves(function, name, part, depth + 1)
 
 
 # What NumPy makes of Python numbers, and what we make of them. On a 32-bit platform its ints are int32.
@@ -559,21 +563,22 @@ def _to_numpy(function: str, data: Any, dtype: Any, copy: bool | None) -> np.nda
     wanted = None if dtype is None else as_dtype(function, dtype)
     if isinstance(data, ExTensor):
         data = data._array
-    if _holds_not_implemented(data, wanted):  # NumPy asks for its truth, which Python warns of
+    found = list(leaves(function, "data", data))
+    if any(leaf is NotImplemented for leaf in found):  # NumPy asks for its truth, which Python warns of
         raise TypeError(f"[{function}] data must be numbers: got NotImplemented")
-    typed = _has_typed_leaf(data)
-    if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
+    if any(isinstance(leaf, np.ma.MaskedArray) and np.ma.is_masked(leaf) for leaf in found):
         raise TypeError(
             f"[{function}] data has masked elements, which a tensor has not; fill them: data.filled(0)"
         )
     if isinstance(data, (np.ndarray, np.generic)):
         _check_supported(function, data.dtype)
+    typed = any(hasattr(leaf, "dtype") or hasattr(leaf, "__array__") for leaf in found)
     # a dtype of float64 equals None, but is not None
     if typed and wanted is not None and wanted not in (bool_, *COMPLEX):
-        found = _complex_leaf(data)
-        if found is not None:
+        kinds = [leaf.dtype for leaf in found if getattr(getattr(leaf, "dtype", None), "kind", "") == "c"]
+        if kinds:
             raise TypeError(
-                f"[{function}] data has dtype {found}, which does not become {wanted}: it would lose its imaginary "
+                f"[{function}] data has dtype {kinds[0]}, which does not become {wanted}: it would lose its imaginary "
                 f"part; take the real part first: data.real"
             )
     try:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import linalg, ops
+from ..checks import broadcast_shape
 from ..dtypes import as_dtype, bool_
 from ..errors import OutOfBoundsError
 from ..tensor import ExTensor
@@ -132,7 +133,7 @@ def take_along_axis(x: ExTensor, indices: ExTensor, /, *, axis: int = -1) -> ExT
     shape = [
         n
         for i, n in enumerate(
-            np.broadcast_shapes(
+            broadcast_shape(
                 *(tuple(1 if i == along else m for i, m in enumerate(t.shape)) for t in (x, indices))
             )
         )

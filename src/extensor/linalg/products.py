@@ -14,6 +14,7 @@ from ..checks import (
     as_grad,
     as_int,
     as_tensor,
+    broadcast_shape,
     check_needs,
     differentiable_input,
     takes_complex,
@@ -76,7 +77,7 @@ def matrix_transpose_backward(grad_output: ExTensor) -> ExTensor:
 
 def _broadcast(function: str, a: Shape, b: Shape) -> Shape:
     try:
-        return np.broadcast_shapes(a, b)
+        return broadcast_shape(a, b)
     except ValueError:
         raise ValueError(f"[{function}] a and b do not broadcast (a: {a}, b: {b})") from None
 

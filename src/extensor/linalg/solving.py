@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from ..checks import as_bool, as_floating, as_grad, check_needs, takes_complex
+from ..checks import as_bool, as_floating, as_grad, broadcast_shape, check_needs, takes_complex
 from ..dtypes import HALF, float32, promote
 from ..graph import backward_of, differentiable
 from ..kernels.reference import linalg as kernels
@@ -77,7 +75,7 @@ def _solution_shape(function: str, a: Shape, b: Shape) -> Shape:
     if len(b) == 1:
         return (*a[:-2], *b)
     try:
-        return (*np.broadcast_shapes(a[:-2], b[:-2]), *b[-2:])
+        return (*broadcast_shape(a[:-2], b[:-2]), *b[-2:])
     except ValueError:
         raise ValueError(
             f"[{function}] the batches {a[:-2]} and {b[:-2]} do not broadcast (a: {a}, b: {b})"

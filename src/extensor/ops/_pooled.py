@@ -38,6 +38,13 @@ AXES = {1: "N, C, L", 2: "N, C, H, W", 3: "N, C, D, H, W"}
 Ints: TypeAlias = tuple[int, ...]
 Regions: TypeAlias = tuple[tuple[Ints, Ints, int], ...]
 Formula: TypeAlias = Callable[..., Any]
+_MOST = 2**24  # regions in one direction: each has its bounds in a tuple
+
+
+def _countable(function: str, size: Ints) -> Ints:
+    if max(size) > _MOST:
+        raise ValueError(f"[{function}] makes an output of {size}, more than {_MOST} regions in a direction")
+    return size
 
 
 class Windows(NamedTuple):
@@ -56,8 +63,8 @@ class Windows(NamedTuple):
 
     @property
     def has_largest_of_images(self) -> bool:
-        """Whether the largest elements are best found by the kernel of images."""
-        return len(self.window) == 2 and self.of_images
+        """Whether the largest elements, and their gradients, are best found by the kernel of images."""
+        return self.of_images and (len(self.window) == 2 or self.size > (_MOST,))
 
     def as_image(self) -> tuple[Ints, Ints, Ints, Ints]:
         """Window, stride, padding and size as the kernels of images take them; a sequence has one row."""
@@ -124,7 +131,10 @@ def windows_of(
             f"[{function}] kernel_size {window} is larger than the padded x: {x} with padding {pads}; "
             "use more padding or a smaller kernel_size"
         )
-    return Windows(window, strides, pads, tuple(size), gaps)
+    how = Windows(window, strides, pads, tuple(size), gaps)
+    if not how.of_images:
+        _countable(function, how.size)
+    return how
 
 
 def _row(x: Any) -> Any:
@@ -136,6 +146,11 @@ def _row(x: Any) -> Any:
     return reshape(x, image) if isinstance(x, ExTensor) else image
 
 
+def _unrowed(image: ExTensor, shape: Shape) -> ExTensor:
+    """What was an image of one row as the sequence it is; images stay."""
+    return image if image.shape == shape else reshape(image, shape)
+
+
 # The largest element
 
 
@@ -143,12 +158,9 @@ def max_pooled(function: str, x: Any, *options: Any) -> ExTensor:
     """The largest element of each window; the options are those of :func:`windows_of`."""
     x = as_floating(function, "x", x)
     how = windows_of(function, x.shape, *options)
-    if how.has_largest_of_images:
-        return kernels.max_pool2d(x, *how.as_image())
-    if how.of_images and (
-        how.padding > (0,) or how.stride < how.window
-    ):  # that kernel is best where windows share elements
-        return reshape(kernels.max_pool2d(_row(x), *how.as_image()), (*x.shape[:2], *how.size))
+    share = how.padding > (0,) or how.stride < how.window  # their elements, which that kernel reads once
+    if how.has_largest_of_images or (how.of_images and share):
+        return _unrowed(kernels.max_pool2d(_row(x), *how.as_image()), (*x.shape[:2], *how.size))
     whole, regions = _in_regions(x, how)
     return region_max(whole, regions)
 
@@ -167,7 +179,7 @@ def max_pooled_backward(function: str, grad_output: Any, x: Any, *options: Any) 
 
 def _to_maxima(grad: ExTensor, x: ExTensor, how: Windows) -> ExTensor:
     if how.has_largest_of_images:
-        return kernels.max_pool2d_backward(grad, x, *how.as_image())
+        return _unrowed(kernels.max_pool2d_backward(_row(grad), _row(x), *how.as_image()), x.shape)
     whole, regions = _in_regions(x, how)
     return _without_padding(region_max_backward(grad, whole, regions), x, how)
 
@@ -186,6 +198,7 @@ def max_formula(function: str, count: int) -> Formula:
         g: Any, x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, dilation: Any = 1
     ) -> Any:  # fmt: skip
         how = windows_of(function, x.shape, kernel_size, stride, padding, ceil_mode, dilation, count)
+        _countable(function, how.size)
         whole, regions = _in_regions(x, how)
         blank = _to_maxima(zeros(g.shape, g.dtype), x, how)  # nan in windows that hold one, else 0
         return _without_padding(_at_maxima(g, whole, regions), x, how) + blank
@@ -204,6 +217,7 @@ def _at_maxima(g: ExTensor, x: ExTensor, regions: Regions) -> ExTensor:
 def max_places(function: str, x: ExTensor, *options: Any) -> ExTensor:
     """Where the maxima are: positions in the flat channel."""
     how = windows_of(function, x.shape, *options)
+    _countable(function, how.size)
     whole, regions = _in_regions(x, how)
     places = region_max_indices(whole, regions)
     if whole.shape == x.shape:
@@ -247,7 +261,7 @@ def avg_pooled(
     how = windows_of(function, x.shape, kernel_size, stride, padding, ceil_mode, 1, count)
     include = as_bool(function, "count_include_pad", include)
     if how.of_images:
-        return reshape(kernels.avg_pool2d(_row(x), *how.as_image(), include), (*x.shape[:2], *how.size))
+        return _unrowed(kernels.avg_pool2d(_row(x), *how.as_image(), include), (*x.shape[:2], *how.size))
     return region_mean(x, _inner_regions(how, x.shape), _shares(how, x.shape, include))
 
 
@@ -261,7 +275,7 @@ def avg_pooled_backward(
     grad = as_grad(function, grad_output, (*shape[:2], *how.size))
     if how.of_images:
         found = kernels.avg_pool2d_backward(_row(grad), _row(shape), *how.as_image(), include)
-        return cast_like(reshape(found, shape), x)
+        return cast_like(_unrowed(found, shape), x)
     regions, sizes = _inner_regions(how, shape), _shares(how, shape, include)
     return cast_like(region_mean_backward(grad, shape, regions, sizes), x)
 
@@ -276,6 +290,7 @@ def avg_formula(function: str, count: int) -> Formula:
     ) -> Any:  # fmt: skip
         shape = shape_of(function, "x", x)
         how = windows_of(function, shape, kernel_size, stride, padding, ceil_mode, 1, count)
+        _countable(function, how.size)
         return _laid_over(g, shape, _inner_regions(how, shape), _shares(how, shape, count_include_pad))
 
     return formula
@@ -305,7 +320,8 @@ def cells_of(function: str, x: Shape, output_size: Any, count: int) -> Ints:
     if len(sizes) != count:
         wanted = "a pair" if count == 2 else f"{count} of them"
         raise ValueError(f"[{function}] output_size must be an int or {wanted}, got {describe(output_size)}")
-    return as_pair(function, "output_size", [n if m is None else m for n, m in zip(x[2:], sizes)], 1, count)
+    size = as_pair(function, "output_size", [n if m is None else m for n, m in zip(x[2:], sizes)], 1, count)
+    return _countable(function, size)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -335,7 +351,7 @@ def adaptive_avg(function: str, x: Any, output_size: Any, count: int) -> ExTenso
     size = cells_of(function, x.shape, output_size, count)
     even = _even(x.shape, size)
     if even:
-        return reshape(kernels.avg_pool2d(_row(x), *even, True), (*x.shape[:2], *size))
+        return _unrowed(kernels.avg_pool2d(_row(x), *even, True), (*x.shape[:2], *size))
     regions = _cells(x.shape, size)
     return region_mean(x, regions, _sizes(regions))
 
@@ -347,7 +363,9 @@ def adaptive_avg_backward(function: str, grad_output: Any, x: Any, output_size: 
     grad = as_grad(function, grad_output, (*shape[:2], *size))
     even = _even(shape, size)
     if even:
-        return cast_like(reshape(kernels.avg_pool2d_backward(_row(grad), _row(shape), *even, True), shape), x)
+        return cast_like(
+            _unrowed(kernels.avg_pool2d_backward(_row(grad), _row(shape), *even, True), shape), x
+        )
     regions = _cells(shape, size)
     return cast_like(region_mean_backward(grad, shape, regions, _sizes(regions)), x)
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from .. import kernels
-from ..checks import as_floating, as_number, as_tensor
+from ..checks import as_floating, as_number, as_tensor, broadcast_shape
 from ..errors import describe
 from ..tensor import ExTensor, Shape
 from .casting import cast_like
@@ -45,7 +43,7 @@ def as_weight(function: str, name: str, weight: Any, shape: Shape) -> ExTensor |
         return None
     found = as_floating(function, name, weight)
     try:
-        fits = np.broadcast_shapes(found.shape, shape) == shape
+        fits = broadcast_shape(found.shape, shape) == shape
     except ValueError:
         fits = False
     if not fits:

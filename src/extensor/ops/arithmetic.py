@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..checks import Scalar, as_floating, as_number, as_tensor, check_needs, dtype_of, shape_of, takes_complex
+from ..checks import (
+    Scalar,
+    as_floating,
+    as_number,
+    as_tensor,
+    broadcast_shape,
+    check_needs,
+    dtype_of,
+    shape_of,
+    takes_complex,
+)
 from ..dtypes import FLOATING, guard_width
 from ..graph import backward_of, differentiable
 from ..kernels import Kernel
@@ -38,7 +48,7 @@ def _check_grad(function: str, grad_output: Any, shape_a: Shape, shape_b: Shape)
     if grad.shape == shape_a == shape_b:
         return grad
     try:
-        shape = np.broadcast_shapes(shape_a, shape_b)
+        shape = broadcast_shape(shape_a, shape_b)
     except ValueError:
         raise ValueError(f"[{function}] a and b do not broadcast (a: {shape_a}, b: {shape_b})") from None
     if grad.shape != shape:

@@ -14,6 +14,7 @@ from ..checks import (
     as_int,
     as_number,
     as_tensor,
+    broadcast_shape,
     check_needs,
     differentiable_input,
 )
@@ -57,7 +58,7 @@ def _check_shapes(function: str, q: Shape, k: Shape, v: Shape) -> Shape:
     if k[-2] != v[-2]:
         raise ValueError(f"[{function}] k has length {k[-2]} but v has length {v[-2]} (k: {k}, v: {v})")
     try:
-        return (*np.broadcast_shapes(q[:-2], k[:-2], v[:-2]), q[-2], v[-1])
+        return (*broadcast_shape(q[:-2], k[:-2], v[:-2]), q[-2], v[-1])
     except ValueError:
         raise ValueError(
             f"[{function}] the leading axes of q, k and v do not broadcast (q: {q}, k: {k}, v: {v})"
@@ -74,7 +75,7 @@ def _as_mask(function: str, mask: Any, scores: Shape) -> ExTensor | None:
             f"[{function}] mask must be boolean (True takes part) or floating (added to the scores), got {found.dtype}"
         )
     try:
-        fits = np.broadcast_shapes(found.shape, scores) == scores
+        fits = broadcast_shape(found.shape, scores) == scores
     except ValueError:
         fits = False
     if not fits:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .. import kernels
-from ..checks import as_floating, as_shape, as_tensor, shape_of, takes_complex
+from ..checks import as_floating, as_shape, as_tensor, broadcast_shape, shape_of, takes_complex
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Shape, TensorOrShape
 from .casting import cast_like
@@ -28,7 +26,7 @@ def broadcast_shapes(*shapes: Any) -> Shape:
     """
     checked = [as_shape("broadcast_shapes", "shapes", s) for s in shapes]
     try:
-        return np.broadcast_shapes(*checked)
+        return broadcast_shape(*checked)
     except ValueError:
         raise ValueError(
             f"[broadcast_shapes] shapes do not broadcast: {' and '.join(map(str, checked))}"
@@ -45,7 +43,7 @@ def are_shapes_broadcastable(*shapes: Any) -> bool:
     """
     checked = [as_shape("are_shapes_broadcastable", "shapes", s) for s in shapes]
     try:
-        np.broadcast_shapes(*checked)
+        broadcast_shape(*checked)
     except ValueError:
         return False
     return True

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..checks import as_axis, as_grad, as_tensor, differentiable_input, takes_complex
+from ..checks import as_axis, as_grad, as_tensor, broadcast_shape, differentiable_input, takes_complex
 from ..dtypes import promote
 from ..errors import describe
 from ..graph import backward_of, differentiable
@@ -195,7 +195,7 @@ def column_stack_backward(grad_output: ExTensor, tensors: Sequence[ExTensor]) ->
 
 def _common(function: str, shapes: list[Shape]) -> Shape:
     try:
-        return np.broadcast_shapes(*shapes)
+        return broadcast_shape(*shapes)
     except ValueError:
         raise ValueError(
             f"[{function}] tensors of shapes {', '.join(map(str, shapes))} do not broadcast"
@@ -249,7 +249,7 @@ def _grid(function: str, tensors: Any, indexing: Any) -> tuple[list[ExTensor], l
     if indexing == "xy" and len(axes) > 1:
         axes[0], axes[1] = 1, 0
     shapes = [tuple(t.size if k == axis else 1 for k in range(len(found))) for t, axis in zip(found, axes)]
-    return found, shapes, np.broadcast_shapes(*shapes) if shapes else ()
+    return found, shapes, broadcast_shape(*shapes) if shapes else ()
 
 
 @differentiable

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import as_axis, as_floating, as_grad, as_number, check_needs
+from ..checks import as_axis, as_floating, as_grad, as_number, broadcast_shape, check_needs
 from ..graph import backward_of, differentiable, observe, set_recording
 from ..tensor import ExTensor, Shape
 from ._pairs import BOTH, BinaryGradients, Needs
@@ -32,7 +32,7 @@ def _rows(function: str, a: Any, b: Any, p: Any) -> tuple[ExTensor, ExTensor, fl
             f"[{function}] a and b must be rows of vectors of one length (a: {a.shape}, b: {b.shape})"
         )
     try:
-        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        batch = broadcast_shape(a.shape[:-2], b.shape[:-2])
     except ValueError:
         raise ValueError(f"[{function}] the batches do not broadcast (a: {a.shape}, b: {b.shape})") from None
     order = as_number(function, "p", p)
@@ -126,7 +126,7 @@ def _alike(
 ) -> tuple[ExTensor, ExTensor, int, float, Shape]:
     a, b = as_floating(function, "a", a), as_floating(function, "b", b)
     try:
-        shape = np.broadcast_shapes(a.shape, b.shape)
+        shape = broadcast_shape(a.shape, b.shape)
     except ValueError:
         raise ValueError(f"[{function}] a and b do not broadcast (a: {a.shape}, b: {b.shape})") from None
     limit = as_number(function, "eps", eps)

@@ -21,6 +21,7 @@ from ..checks import (
     as_grad,
     as_integers,
     as_tensor,
+    broadcast_shape,
     check_needs,
     shape_of,
     takes_complex,
@@ -382,7 +383,7 @@ def _along(function: str, shape: Shape, indices: Any, axis: Any) -> tuple[Shape,
             f"[{function}] indices must have {len(shape)} axes like x, got shape {found.shape} (x: {shape}, axis: {axis})"
         )
     try:
-        rest = np.broadcast_shapes((*shape[:place], 1, *shape[place + 1 :]), found.shape)
+        rest = broadcast_shape((*shape[:place], 1, *shape[place + 1 :]), found.shape)
     except ValueError:
         raise ValueError(
             f"[{function}] indices of shape {found.shape} do not broadcast with x of shape {shape} beside axis {place}"

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from .. import kernels
 from ..checks import (
     as_axis,
@@ -15,6 +13,7 @@ from ..checks import (
     as_grad,
     as_int,
     as_tensor,
+    broadcast_shape,
     check_needs,
     differentiable_input,
     takes_complex,
@@ -51,7 +50,7 @@ def _matmul_shape(function: str, a: Shape, b: Shape) -> Shape:
     if a[-1] != rows:
         raise ValueError(f"[{function}] a has {a[-1]} columns but b has {rows} rows (a: {a}, b: {b})")
     try:
-        batch = np.broadcast_shapes(a[:-2], b[:-2])
+        batch = broadcast_shape(a[:-2], b[:-2])
     except ValueError:
         raise ValueError(
             f"[{function}] the batches {a[:-2]} and {b[:-2]} do not broadcast (a: {a}, b: {b})"

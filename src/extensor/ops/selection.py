@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..checks import as_floating, as_tensor, check_needs, shape_of, takes_complex
+from ..checks import as_floating, as_tensor, broadcast_shape, check_needs, shape_of, takes_complex
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, TensorOrShape
 from ._binary import beside_float, operand
@@ -69,7 +69,7 @@ def where_backward(
     shape_a, shape_b = shape_of("where_backward", "a", a), shape_of("where_backward", "b", b)
     grad = as_floating("where_backward", "grad_output", grad_output)
     try:
-        shape = np.broadcast_shapes(condition.shape, shape_a, shape_b)
+        shape = broadcast_shape(condition.shape, shape_a, shape_b)
     except ValueError:
         shape = None
     if grad.shape != shape:

@@ -7,7 +7,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..checks import as_floating, as_grad, as_int, as_tensor, check_needs, differentiable_input, takes_complex
+from ..checks import (
+    as_floating,
+    as_grad,
+    as_int,
+    as_tensor,
+    broadcast_shape,
+    check_needs,
+    differentiable_input,
+    takes_complex,
+)
 from ..dtypes import REAL_FLOATING, float32
 from ..graph import backward_of, differentiable, undifferentiated
 from ..kernels.reference import special as kernels
@@ -56,7 +65,7 @@ def _operands(
                 f"[{function}] {name} has dtype {value.dtype}; only floating tensors have gradients"
             )
     try:
-        shape = np.broadcast_shapes(found[0].shape, found[1].shape)
+        shape = broadcast_shape(found[0].shape, found[1].shape)
     except ValueError:
         raise ValueError(
             f"[{function}] a and b do not broadcast (a: {found[0].shape}, b: {found[1].shape})"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...checks import as_axes, as_axis, as_ints, shape_of
+from ...checks import as_axes, as_axis, as_ints, broadcast_shape, shape_of
 from ...ops.broadcasting import broadcast_to, sum_to_shape
 from ...ops.joining import concatenate
 from ...ops.matrix import transpose
@@ -149,7 +149,7 @@ def _split(level: Level, op: Any, x: Any, indices_or_sections: Any, axis: int = 
 
 @batches("broadcast_arrays")
 def _broadcast_arrays(level: Level, op: Any, *tensors: Any) -> Any:
-    shape = np.broadcast_shapes(*(t.shape for t in tensors))
+    shape = broadcast_shape(*(t.shape for t in tensors))
     return [
         broadcast_to(aligned(level, t, len(shape)) if level.has(t) else t, (level.size, *shape))
         for t in tensors

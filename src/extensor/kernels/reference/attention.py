@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 
+from ...checks import broadcast_shape
 from ..dispatch import kernel
 from ..namespace import (
     added as added_at,
@@ -104,7 +105,7 @@ def prepared(mask):
 
 
 def batch_shape(q, k, v):
-    return np.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
+    return broadcast_shape(q.shape[:-2], k.shape[:-2], v.shape[:-2])
 
 
 @kernel

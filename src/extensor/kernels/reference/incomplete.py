@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...checks import broadcast_shape
 from ..dispatch import kernel
 from ..namespace import xp
 from .special import lgamma
@@ -29,7 +30,7 @@ def _rounded(found, *like):
 
 def _series(a, x):
     """P(a, x) for x < a + 1.   x^a e^-x / Gamma(a + 1) * (1 + x/(a+1) + x^2/((a+1)(a+2)) + ...)"""
-    term = total = np.ones(np.broadcast_shapes(a.shape, x.shape))
+    term = total = np.ones(broadcast_shape(a.shape, x.shape))
     n = a + 0.0
     for _ in range(_MOST):
         n = n + 1
@@ -43,7 +44,7 @@ def _series(a, x):
 def _fraction(a, x):
     """Q(a, x) for x >= a + 1, by its continued fraction."""
     b = x + 1 - a
-    c = np.full(np.broadcast_shapes(a.shape, x.shape), 1 / _TINY)
+    c = np.full(broadcast_shape(a.shape, x.shape), 1 / _TINY)
     d = 1 / b
     h = d
     for i in range(1, _MOST):

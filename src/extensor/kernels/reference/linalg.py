@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 
+from ...checks import broadcast_shape
 from ..dispatch import kernel
 from ..namespace import as_whole, common_dtype, namespace_of, wide_dtype, xp
 
@@ -69,7 +70,7 @@ def solve(a, b):
 def triangular_solve(a, b, upper, unit_diagonal):
     dtype = common_dtype(a, b)
     a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
-    n, count = a.shape[-1], math.prod(np.broadcast_shapes(a.shape[:-2], b.shape[:-2]))
+    n, count = a.shape[-1], math.prod(broadcast_shape(a.shape[:-2], b.shape[:-2]))
     if namespace_of(a, b) is np:  # elsewhere a singular matrix has a solution that is not finite
         if not unit_diagonal and (np.diagonal(a, 0, -2, -1) == 0).any():
             raise np.linalg.LinAlgError("a zero on the diagonal")
@@ -78,7 +79,7 @@ def triangular_solve(a, b, upper, unit_diagonal):
         lapack = _lapack() if count == 1 and n else None
         if lapack is not None:
             return _by_lapack(lapack, a.reshape(n, n), b.reshape(n, -1), upper, unit_diagonal).reshape(
-                (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), n, b.shape[-1])
+                (*broadcast_shape(a.shape[:-2], b.shape[:-2]), n, b.shape[-1])
             )
     a = xp.triu(a) if upper else xp.tril(a)
     if unit_diagonal:
@@ -115,7 +116,7 @@ def _by_lapack(lapack, a, b, upper, unit_diagonal):
 def _row_by_row(a, b, upper, unit_diagonal):
     """Many small matrices: one row of all of them after the other."""
     n = a.shape[-1]
-    shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), n, b.shape[-1])
+    shape = (*broadcast_shape(a.shape[:-2], b.shape[:-2]), n, b.shape[-1])
     x = np.array(np.broadcast_to(b, shape))
     for i in range(n - 1, -1, -1) if upper else range(n):
         known = slice(i + 1, n) if upper else slice(0, i)

@@ -180,7 +180,7 @@ def _total_norm(grads, order):
         tops = [xp.max(xp.abs(_wide(g))) for g in grads if g.size]
         return _number(xp.stack(tops).max()) if tops else 0.0
     powers = [xp.sum(xp.abs(_wide(g).astype(wide_dtype(g), copy=False)) ** order) for g in grads]
-    return _number(sum(powers, np.zeros(()))) ** (1 / order)
+    return _number(sum(powers, np.zeros(())) ** (1 / order))
 
 
 @kernel(exact=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 import extensor as et
 
+from ...checks import broadcast_shape
 from ..emit import Emitter, Value, exports
 from .decompositions import decomposes
 
@@ -192,7 +193,7 @@ def unstack(x: Any, axis: int = 0) -> Any:
 
 @decomposes
 def cosine_similarity(a: Any, b: Any, axis: int = -1, eps: float = 1e-8) -> Any:
-    shape = np.broadcast_shapes(a.shape, b.shape)
+    shape = broadcast_shape(a.shape, b.shape)
     a, b = (et.broadcast_to(x, shape) for x in (a, b))
     lengths = [et.maximum(et.sqrt(et.sum(et.multiply(x, x), axis)), eps) for x in (a, b)]
     return et.divide(et.sum(et.multiply(a, b), axis), et.multiply(*lengths))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...checks import broadcast_shape
 from ..registry import BROADCASTS, Case, Draw, Pair, kinks, ties, unary
 
 INF, NAN = float("inf"), float("nan")
@@ -14,7 +15,7 @@ INF, NAN = float("inf"), float("nan")
 def _choices(draw: Draw) -> Iterator[Case]:
     """Conditions of the shape of the result, of one operand, and of a single row."""
     for a, b in BROADCASTS:
-        for shape in (np.broadcast_shapes(a, b), b):
+        for shape in (broadcast_shape(a, b), b):
             yield Case(draw.integers(0, 2, shape) == 1, draw.values(a), draw.values(b))
     yield Case(np.array([[True], [False], [True]]), draw.strided((3, 5)), draw.strided((3, 5)))
 

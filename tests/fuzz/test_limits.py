@@ -1,0 +1,86 @@
+"""Calls at the limits of what an array, a list or a number can be: each is answered or refused by name, and at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import extensor as et
+
+AXES = et.zeros((1,) * 64)
+LONG = 2**40  # a length that no memory has, of an array that may still be empty
+
+
+def nested(depth: int) -> Any:
+    made: Any = [1.0]
+    for _ in range(depth - 1):
+        made = [made]
+    return made
+
+
+def endless() -> list[Any]:
+    made: list[Any] = [1.0]
+    made.append(made)
+    return made
+
+
+REFUSED: list[tuple[str, Callable[[], Any], str]] = [
+    ("expand_dims", lambda: et.expand_dims(AXES, 0), "64"),
+    ("stack", lambda: et.stack([AXES, AXES]), "65"),
+    ("zeros", lambda: et.zeros((1,) * 65), "at most 64"),
+    ("zeros", lambda: et.zeros((10**400, 0)), "than any memory holds"),
+    ("adaptive_avg_pool1d", lambda: et.adaptive_avg_pool1d(et.zeros((1, 0, LONG)), 2), "too big"),
+    ("adaptive_avg_pool1d", lambda: et.adaptive_avg_pool1d(et.zeros((1, 1, 4)), 2**31 - 1), "2147483647"),
+    ("adaptive_max_pool2d", lambda: et.adaptive_max_pool2d(et.zeros((0, 1, 4, 4)), LONG), str(LONG)),
+    ("adaptive_max_pool_indices", lambda: et.adaptive_max_pool_indices(et.zeros((0, 1, 4)), LONG), str(LONG)),
+    ("max_pool1d", lambda: et.max_pool1d(et.zeros((0, 1, LONG)), 2, dilation=2), "regions"),
+    ("max_pool3d", lambda: et.max_pool3d(et.zeros((0, 1, LONG, 2, 2)), 2), "regions"),
+    ("avg_pool3d", lambda: et.avg_pool3d(et.zeros((0, 1, LONG, 2, 2)), 2), "regions"),
+    ("max_pool_indices", lambda: et.max_pool_indices(et.zeros((0, 1, LONG)), 2), "regions"),
+    ("tensor", lambda: et.tensor(endless()), "nested more than 64 deep"),
+    ("tensor", lambda: et.tensor(nested(65)), "nested more than 64 deep"),
+    ("relu", lambda: et.relu(endless()), "nested more than 64 deep"),  # type: ignore[arg-type]
+    ("reshape", lambda: et.reshape(et.zeros(2), bytearray(b"\2")), "bytearray"),
+    ("reshape", lambda: et.reshape(et.zeros(2), memoryview(b"\2")), "memoryview"),
+    ("kaiming_normal", lambda: et.init.kaiming_normal((10**400, 2), rng=0), "than any memory holds"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "call", "text"), REFUSED)
+def test_refused(name: str, call: Callable[[], Any], text: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=rf"^\[{name}\].*{text}"):
+        call()
+
+
+def test_lists_as_deep_as_arrays() -> None:
+    assert et.tensor(nested(64)).shape == (1,) * 64
+    assert et.relu(nested(64)).shape == (1,) * 64  # type: ignore[arg-type]
+
+
+def test_masked_elements_in_lists() -> None:
+    masked = np.ma.masked_array([1.0, 2.0], mask=[True, False])
+    for data in ([masked, masked], [[np.ma.masked]], (1.0, np.ma.masked)):
+        with pytest.raises(TypeError, match=r"^\[tensor\] data has masked elements"):
+            et.tensor(data)
+
+
+def test_broadcasting_of_arrays_with_many_axes() -> None:
+    shape = (1,) * 40
+    x, y = et.ones((*shape, 3)), et.ones((2, *shape))
+    assert et.add(x, y).shape == (2, *shape[1:], 3)
+    assert et.broadcast_shapes((1,) * 64, (2,)) == (*(1,) * 63, 2)
+    assert et.where(x > 0, x, y).shape == et.broadcast_to(x, (2, *shape[1:], 3)).shape
+
+
+def test_empty_sequences_of_any_length_are_pooled() -> None:
+    assert et.max_pool1d(et.zeros((0, 1, LONG)), 2).shape == (0, 1, LONG // 2)
+
+
+def test_the_norm_of_any_order() -> None:
+    for order in (1e-300, 5e-324):
+        clipped, norm = et.clip_grad_norm([et.tensor([1.0, 2.0])], 1.0, order)
+        assert norm.item() == float("inf")
+        assert clipped[0].tolist() == [0.0, 0.0]
