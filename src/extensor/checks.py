@@ -6,6 +6,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -15,6 +16,7 @@ from .errors import describe
 from .tensor import MOST_AXES, ExTensor, Shape, asarray, leaves, needs_grad
 
 Scalar = (bool, int, float)
+MOST_INTS = 2**20  # of one argument: a range may promise any number
 MOST_ELEMENTS = np.iinfo(np.intp).max // 16  # whose bytes can still be counted, whatever their dtype
 INTS = frozenset({int})
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -178,7 +180,12 @@ def as_ints(function: str, name: str, value: Any) -> tuple[int, ...]:
         if value.ndim > 1:
             raise TypeError(f"[{function}] {name} must be ints, got a tensor with {value.ndim} axes")
         value = value.tolist()
-    return tuple(as_int(function, name, n) for n in (value if isinstance(value, Sequence) else (value,)))
+    if not isinstance(value, Sequence):
+        return (as_int(function, name, value),)
+    found = tuple(as_int(function, name, n) for n in islice(value, MOST_INTS + 1))
+    if len(found) > MOST_INTS:
+        raise ValueError(f"[{function}] {name} has more than {MOST_INTS} ints, got {describe(value)}")
+    return found
 
 
 def as_shape(function: str, name: str, value: Any) -> Shape:

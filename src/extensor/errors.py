@@ -59,7 +59,8 @@ _NO_SUCH_ARRAY = (
 )
 
 
-def named_size_error(function: Any, error: Exception) -> ValueError | None:
-    """What NumPy says of a result no array can be, with the function's name; None for any other error."""
+def named_numpy_error(function: Any, error: Exception) -> ValueError | None:
+    """What is said of a number no dtype has, or of a result no array can be, with the function's name; None for other errors."""
     text = str(error)
-    return ValueError(f"[{function.__name__}] {text}") if text.startswith(_NO_SUCH_ARRAY) else None
+    named = isinstance(error, OverflowError) or text.startswith(_NO_SUCH_ARRAY)
+    return ValueError(f"[{function.__name__}] {text}") if named else None

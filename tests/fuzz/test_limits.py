@@ -45,6 +45,9 @@ REFUSED: list[tuple[str, Callable[[], Any], str]] = [
     ("relu", lambda: et.relu(endless()), "nested more than 64 deep"),  # type: ignore[arg-type]
     ("reshape", lambda: et.reshape(et.zeros(2), bytearray(b"\2")), "bytearray"),
     ("reshape", lambda: et.reshape(et.zeros(2), memoryview(b"\2")), "memoryview"),
+    ("broadcast_shapes", lambda: et.broadcast_shapes(range(10**30)), "more than 1048576 ints"),  # type: ignore[arg-type]
+    ("atan2", lambda: et.atan2(10**400, et.tensor(1.0)), "a is too large for a float"),
+    ("hypot", lambda: et.hypot(1.0, 10**400), "b is too large for a float"),
     ("kaiming_normal", lambda: et.init.kaiming_normal((10**400, 2), rng=0), "than any memory holds"),
 ]  # fmt: skip
 

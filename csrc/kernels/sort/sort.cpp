@@ -23,12 +23,15 @@ template <class T> using Key = std::conditional_t<sizeof(T) == 4, uint32_t, uint
 template <class T>
 Key<T> key_of(T value) {
   constexpr Key<T> top = Key<T>(1) << (sizeof(T) * 8 - 1);
-  if (value != value) return ~Key<T>(0);
-  if (value == T(0)) return top;  // -0 is 0
   Key<T> bits;
   std::memcpy(&bits, &value, sizeof bits);
-  if constexpr (std::is_integral_v<T>) return bits ^ top;
-  else return bits & top ? ~bits : bits | top;
+  if constexpr (std::is_integral_v<T>) {
+    return bits ^ top;
+  } else {
+    if (value != value) return ~Key<T>(0);
+    if (value == T(0)) return top;  // -0 is 0
+    return bits & top ? ~bits : bits | top;
+  }
 }
 
 template <class K>

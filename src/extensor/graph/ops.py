@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_type_hints, overload
 from .._core import OpBase, register
 from .._misfits import misfit
 from ..autocast_table import Policy, policy_of
-from ..errors import named_memory_error, named_size_error
+from ..errors import named_memory_error, named_numpy_error
 from ..kernels.dispatch import widen
 from ..tensor import ExTensor, needs_grad
 from .nodes import PACKAGE, Node, record, refilled
@@ -67,9 +67,9 @@ class _Function(OpBase):
         try:  # an interrupt may come at any moment: the state is changed where it is surely restored
             this_thread.recording = False
             return self.fn(*args, **kwargs)
-        except (TypeError, ValueError, IndexError) as error:
-            better = misfit(self.fn, error, args, kwargs) or named_size_error(self, error)
-            if better is None:
+        except (TypeError, ValueError, IndexError, OverflowError) as error:
+            better = misfit(self.fn, error, args, kwargs) or (self.planned and named_numpy_error(self, error))
+            if not better:
                 raise
             raise better from None
         finally:

@@ -11,6 +11,7 @@ from ..checks import (
     as_floating,
     as_grad,
     as_int,
+    as_number,
     as_tensor,
     broadcast_shape,
     check_needs,
@@ -44,12 +45,15 @@ Indices: TypeAlias = Any  # the order of a polygamma function: a whole number, w
 
 def _floats(function: str, a: Any, b: Any) -> tuple[Any, Any]:
     """The operands of a function of two real floating numbers; Python numbers are weak."""
-    tensors = [
-        v if type(v) in (bool, int, float) else as_floating(function, n, v) for n, v in (("a", a), ("b", b))
-    ]
-    if not any(isinstance(v, ExTensor) for v in tensors):
-        tensors[0] = ExTensor(np.asarray(tensors[0], float32))
-    a, b = (float(v) if not isinstance(v, ExTensor) else v for v in tensors)
+
+    def found(name: str, value: Any) -> Any:
+        if type(value) in (int, float):
+            return as_number(function, name, value)
+        return float(value) if type(value) is bool else as_floating(function, name, value)
+
+    a, b = found("a", a), found("b", b)
+    if not isinstance(a, ExTensor) and not isinstance(b, ExTensor):
+        a = ExTensor(np.asarray(a, float32))
     return a, b
 
 
