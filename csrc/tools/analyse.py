@@ -22,7 +22,7 @@ BUILD = ROOT / "build" / "analyse"
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Werror"]
 # Clang's names of these differ, and it must not stumble over GCC's.
 CLANG = ["-Wno-unknown-warning-option", "-Wno-sign-conversion", "-Wno-pass-failed"]
-GCC_ONLY = ("-fschedule-insns", "-fsched-pressure")
+GCC_ONLY = ("-fschedule-insns", "-fsched-pressure", "-fno-unswitch-loops")
 
 
 def configured() -> list[dict[str, str]]:

@@ -91,7 +91,7 @@ def as_integers(function: str, name: str, value: Any) -> ExTensor:
     found = as_tensor(function, name, value)
     if found.dtype not in INTEGER:
         if not found.size and not isinstance(value, (ExTensor, np.ndarray)):
-            return asarray(found.numpy().astype(np.int64))
+            return asarray(np.zeros(found.shape, np.int64))
         raise TypeError(f"[{function}] {name} must have an integer dtype, got {found.dtype}")
     return found
 

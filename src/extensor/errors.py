@@ -56,6 +56,7 @@ _NO_SUCH_ARRAY = (
     "maximum supported dimension",
     "number of dimensions must be within",
     "Maximum allowed ",
+    "too many dimensions for ",
 )
 
 

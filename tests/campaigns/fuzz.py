@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 import resource
 import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,9 @@ def run(campaign: Campaign) -> None:
             if kind == "road" and name in test_one_road.OPS:
                 _drive(campaign, test_one_road, name, seed)
             elif kind == "garbage" and name in test_garbage.FUNCTIONS:
-                _spoil(campaign, test_garbage, name, seed)
+                _spoil(campaign, test_garbage, test_garbage.calls, case)
+            elif kind == "limits" and name in test_garbage.FUNCTIONS:
+                _spoil(campaign, test_garbage, test_garbage.calls_at_limits, case)
             elif kind == "network":
                 _network(campaign, seed)
             elif kind == "peer" and torch:
@@ -52,8 +55,14 @@ def _limit_memory() -> None:
 
 
 def _drawn(rng: random.Random, ops: dict[str, Any], functions: dict[str, Any]) -> list[Any]:
-    kind = rng.choice(["road", "road", "garbage", "garbage", "network", "peer"])
-    names = {"road": ops, "garbage": functions, "network": ["network"], "peer": peer.CASES}
+    kind = rng.choice(["road", "road", "garbage", "limits", "network", "peer"])
+    names = {
+        "road": ops,
+        "garbage": functions,
+        "limits": functions,
+        "network": ["network"],
+        "peer": peer.CASES,
+    }
     return [kind, rng.choice(sorted(names[kind])), rng.getrandbits(31)]
 
 
@@ -74,13 +83,14 @@ def _drive(campaign: Campaign, road: Any, name: str, seed: int) -> None:
             return
 
 
-def _spoil(campaign: Campaign, garbage: Any, name: str, seed: int) -> None:
+def _spoil(campaign: Campaign, garbage: Any, calls: Callable[..., Iterator[Any]], case: list[Any]) -> None:
+    _, name, seed = case
     garbage.SEED, garbage.CALLS = seed, CALLS
-    for args, kwargs in garbage.calls(name, garbage.FUNCTIONS[name]):
+    for args, kwargs in calls(name, garbage.FUNCTIONS[name]):
         problem = garbage.broken_promise(garbage.FUNCTIONS[name], args, kwargs)
         campaign.did("calls")
         if problem:
-            campaign.found(f"{garbage.told(name, (args, kwargs))} {problem}"[:2000], ["garbage", name, seed])
+            campaign.found(f"{garbage.told(name, (args, kwargs))} {problem}"[:2000], case)
             return
 
 

@@ -2,7 +2,8 @@
 
 The promise: MemoryError, or ValueError, TypeError or NotImplementedError with a text that starts with ``[``, no warning, no
 argument changed. Half of the calls are garbage throughout; the others are sample calls of the registry with
-one or two arguments spoiled, which get past the first checks.
+one or two arguments spoiled, which get past the first checks. A second search takes sample calls with arguments at the limits
+of numbers, lists and arrays, among them options that the samples leave out.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fuzz_calls import Arguments, from_scratch, samples, spoiled, told
+from fuzz_calls import Arguments, from_scratch, samples, spoiled, stretched, told
 from public_functions import public_functions
-from sample_calls import OF_FUNCTIONS, WITHOUT_ARGUMENTS
+from sample_calls import OF_FUNCTIONS, OTHERS, WITHOUT_ARGUMENTS, arranged
 
 import extensor as et
 
@@ -50,13 +51,23 @@ def calls(name: str, function: Callable[..., Any]) -> Iterator[Arguments]:
         yield spoiled(rng.choice(good), rng) if good and i % 2 else from_scratch(function, rng)
 
 
-def contents(value: Any) -> Any:
+def calls_at_limits(name: str, function: Callable[..., Any]) -> Iterator[Arguments]:
+    rng = random.Random(zlib.crc32(f"{name} {SEED} at limits".encode()))
+    short = name.removeprefix("extensor.")
+    good = [arranged(function, OTHERS[short])] if short in OTHERS else samples(short, SEED)
+    for _ in range(CALLS if good else 0):
+        yield stretched(function, rng.choice(good), rng)
+
+
+def contents(value: Any, depth: int = 0) -> Any:
     """The bytes of the arrays in an argument."""
     if isinstance(value, et.ExTensor):
         value = value.numpy()
     if isinstance(value, np.ndarray):
-        return None if value.dtype.hasobject else value.tobytes()
-    return [contents(v) for v in value] if isinstance(value, (list, tuple)) else None
+        return None if value.dtype.hasobject or isinstance(value, np.ma.MaskedArray) else value.tobytes()
+    if isinstance(value, (list, tuple)) and depth < 9:  # a list may hold itself
+        return [contents(v, depth + 1) for v in value]
+    return None
 
 
 def broken_promise(function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> str | None:
@@ -74,10 +85,13 @@ def broken_promise(function: Callable[..., Any], args: list[Any], kwargs: dict[s
     return None if contents([*args, *kwargs.values()]) == before else "changed an argument"
 
 
+@pytest.mark.parametrize("drawn", [calls, calls_at_limits])
 @pytest.mark.parametrize(("name", "function"), FUNCTIONS.items(), ids=FUNCTIONS)
-def test_only_documented_exceptions(name: str, function: Callable[..., Any]) -> None:
+def test_only_documented_exceptions(
+    name: str, function: Callable[..., Any], drawn: Callable[..., Iterator[Arguments]]
+) -> None:
     broken: dict[str, str] = {}
-    for args, kwargs in calls(name, function):
+    for args, kwargs in drawn(name, function):
         problem = broken_promise(function, args, kwargs)
         if problem:
             broken.setdefault(problem, told(name, (args, kwargs)))

@@ -48,6 +48,11 @@ REFUSED: list[tuple[str, Callable[[], Any], str]] = [
     ("broadcast_shapes", lambda: et.broadcast_shapes(range(10**30)), "more than 1048576 ints"),  # type: ignore[arg-type]
     ("atan2", lambda: et.atan2(10**400, et.tensor(1.0)), "a is too large for a float"),
     ("hypot", lambda: et.hypot(1.0, 10**400), "b is too large for a float"),
+    ("svdvals", lambda: et.linalg.svdvals(et.zeros((0, LONG))), "than LAPACK counts"),
+    ("pinv", lambda: et.linalg.pinv(et.zeros((LONG, 0, 3))), "than LAPACK counts"),
+    ("eig", lambda: et.linalg.eig(AXES), "too many dimensions"),
+    ("unstack", lambda: et.unstack(et.zeros((0, LONG)), axis=-1), "too many slices"),
+    ("pad_packed_sequence", lambda: et.nn.pad_packed_sequence(et.nn.pack_sequence([et.ones(2)]), total_length=2**62), "total_length"),
     ("kaiming_normal", lambda: et.init.kaiming_normal((10**400, 2), rng=0), "than any memory holds"),
 ]  # fmt: skip
 
@@ -75,11 +80,18 @@ def test_broadcasting_of_arrays_with_many_axes() -> None:
     x, y = et.ones((*shape, 3)), et.ones((2, *shape))
     assert et.add(x, y).shape == (2, *shape[1:], 3)
     assert et.broadcast_shapes((1,) * 64, (2,)) == (*(1,) * 63, 2)
+    assert et.gammainc(x, y).shape == et.betainc(x, y, 0.5).shape == (2, *shape[1:], 3)
     assert et.where(x > 0, x, y).shape == et.broadcast_to(x, (2, *shape[1:], 3)).shape
 
 
 def test_empty_sequences_of_any_length_are_pooled() -> None:
     assert et.max_pool1d(et.zeros((0, 1, LONG)), 2).shape == (0, 1, LONG // 2)
+
+
+@pytest.mark.parametrize("dtype", [et.complex64, et.float32])
+def test_no_indices_at_all(dtype: Any) -> None:
+    nothing = [et.zeros((3, 0), dtype)]
+    assert et.gather_backward(et.ones((1, 3, 0)), (4, 4, 4), 0, nothing).shape == (4, 4, 4)  # type: ignore[arg-type]
 
 
 def test_the_norm_of_any_order() -> None:

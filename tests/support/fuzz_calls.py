@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import random
 from collections.abc import Callable
+from inspect import Parameter
 from typing import Any
 
-from garbage import anything
+from garbage import anything, extreme
 from sample_calls import as_tensors, ones_like
 
 from extensor.testing.registry import Draw
@@ -57,6 +58,21 @@ def spoiled(sample: Arguments, rng: random.Random) -> Arguments:
             args[place] = anything(rng)
         else:
             kwargs[list(kwargs)[place - len(args)]] = anything(rng)
+    return args, kwargs
+
+
+def stretched(function: Callable[..., Any], sample: Arguments, rng: random.Random) -> Arguments:
+    """A sample call with one to three arguments at a limit, among them options that the sample leaves out."""
+    args, kwargs = list(sample[0]), dict(sample[1])
+    named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+    parameters = [p.name for p in inspect.signature(function).parameters.values() if p.kind in named]
+    left_out = [name for name in parameters[len(args) :] if name not in kwargs]
+    places: list[int | str] = [*range(len(args)), *kwargs, *left_out]
+    for place in rng.sample(places, min(len(places), rng.choice([1, 1, 2, 3]))):
+        if isinstance(place, int):
+            args[place] = extreme(rng)
+        else:
+            kwargs[place] = extreme(rng)
     return args, kwargs
 
 

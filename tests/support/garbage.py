@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import ml_dtypes
@@ -122,6 +124,38 @@ def tensor(rng: random.Random) -> et.ExTensor:
     return et.tensor(
         made, requires_grad=made.dtype.name.endswith(("float16", "float32", "float64")) and rng.random() < 0.3
     )
+
+
+def _nested(depth: int) -> list[Any]:
+    made: list[Any] = [1.0]
+    for _ in range(depth - 1):
+        made = [made]
+    return made
+
+
+_ENDLESS: list[Any] = [1.0]
+_ENDLESS.append(_ENDLESS)
+_LONG = 2**40  # no memory has so many elements, but an array with none may have this length
+EXTREMES = [
+    10**400, -(10**400), 2**63 - 1, 2**64, 5e-324, 1e308, 1e39, 1 + 1j, "\0", "x" * 1000, "\ud800",
+    range(10**30), range(0), iter([1]), memoryview(b"ab"), bytearray(b"ab"), frozenset({1}), Fraction(1, 3), Decimal("1.5"),
+    _nested(64), _nested(65), _nested(900), _ENDLESS, (_ENDLESS, 1), [np.ma.masked], [[1.0], np.ma.masked], np.ma.masked,
+    np.float64("nan"), np.complex64(1j), np.datetime64("2020"), np.void(b"ab"), np.dtype("O"), np.dtype("complex64"),
+    np.zeros((1,) * 33, np.float32), np.zeros((1,) * 64), np.zeros((0, _LONG), np.float32), np.zeros((1, 0, _LONG)),
+    np.zeros((0, 2**55), np.int8), np.ones((2, 2), np.complex128), np.array([np.iinfo(np.int64).min]), np.array(["1.5"]),
+    [np.ones(2), np.ones((2, 3))], [np.ones(2), None], [[np.ones(2)]], (None, None), (_LONG, _LONG), (0, 2**63), (1,) * 65, ((0, 1),) * 4,
+]  # fmt: skip
+
+
+def extreme(rng: random.Random) -> Any:
+    """A value at a limit: of a dtype, of a list, of what an array can be; or anything at all."""
+    made = rng.choice(EXTREMES) if rng.random() < 0.5 else anything(rng)
+    kind = rng.randrange(6)
+    if kind == 0:
+        return [made, made]
+    if kind == 1 and type(made) is np.ndarray and made.dtype.kind in "biufc" and made.dtype != np.longdouble:
+        return et.tensor(made)
+    return made
 
 
 def anything(rng: random.Random, depth: int = 0) -> Any:

@@ -148,6 +148,12 @@ def pair_call(name: str) -> Arguments:
 
 def call(function: Callable[..., Any], arguments: Arguments) -> Any:
     """The function with arguments by name; ``*values`` spread out."""
+    args, kwargs = arranged(function, arguments)
+    return function(*args, **kwargs)
+
+
+def arranged(function: Callable[..., Any], arguments: Arguments) -> tuple[list[Any], Arguments]:
+    """Arguments by name as a call passes them: by place as far as that goes, ``*values`` spread out."""
     args: list[Any] = []
     kwargs: Arguments = {}
     for p in inspect.signature(function).parameters.values():
@@ -161,7 +167,7 @@ def call(function: Callable[..., Any], arguments: Arguments) -> Any:
                 kwargs[p.name] = value
             else:
                 args.append(value)
-    return function(*args, **kwargs)
+    return args, kwargs
 
 
 def as_tensors(value: Any) -> Any:

@@ -105,12 +105,13 @@ template <int index, class T, class S, bool is_mask> struct Input {
   static constexpr int lanes = Vec<T>::lanes;
   static constexpr bool is_narrow = !is_mask && !std::is_same_v<S, T>;
   const Element* at;
-  const T* one;
-  int64_t step;  // 0: one element stands for all
+  const T* one;  // what stands for all, if one element does
+  int64_t step;  // 0 if it does
 
   EXTENSOR_INLINE void open(const void* data, int64_t elements, Same<index, T, is_mask>& vector) {
     at = static_cast<const Element*>(data);
     step = elements * lanes;
+    one = nullptr;
     if (elements != 0) return;
     if constexpr (is_mask) {
       std::memset(vector.same, *at, sizeof vector.same);
@@ -132,7 +133,7 @@ template <int index, class T, class S, bool is_mask> struct Input {
     if constexpr (is_narrow) return step == 0 ? all : get(vector);
     else return get(vector);
   }
-  EXTENSOR_INLINE bool is_single() const { return is_narrow && step == 0; }
+  EXTENSOR_INLINE bool is_single() const { return is_narrow && one != nullptr; }
   EXTENSOR_INLINE Vec<T> single() const { return is_single() ? load(one) : Vec<T>(0.0); }
   EXTENSOR_INLINE void advance(int vectors) { at += vectors * step; }
   EXTENSOR_INLINE void skip(int64_t elements) { at += step == 0 ? 0 : elements; }

@@ -118,6 +118,7 @@ bool orthogonalise(double* g, int64_t m, int64_t n) {
 // For m >= n; `turned` says that x has n rows of m.
 template <class T>
 bool svdvals_of(const T* x, T* values, int64_t m, int64_t n, bool turned) {
+  if (m < 1 || n < 1) return true;
   double g[small_spectrum * small_factor];
   double largest = 0;
   for (int64_t j = 0; j < n; ++j) {
@@ -141,8 +142,9 @@ bool svdvals_of(const T* x, T* values, int64_t m, int64_t n, bool turned) {
 // nothing below it.
 template <class T>
 bool qr_of(const T* x, T* q, T* r, int64_t m, int64_t n) {
-  double a[small_factor * small_factor], wide[small_factor * small_factor], factors[small_factor];
   const int64_t k = m < n ? m : n;
+  if (k < 1) return true;
+  double a[small_factor * small_factor], wide[small_factor * small_factor], factors[small_factor];
   if (!read_elements(x, a, m * n)) return false;
   for (int64_t j = 0; j < k; ++j) {
     double below = 0;

@@ -113,7 +113,7 @@ void max_plane(const PoolShape& s, const T* x, T* y) {
         const int64_t start = r * width + c - s.padding[1];
         for (int64_t j = windows.begin; j < windows.end; ++j) {
           const T value = x[start + j * stride], best = y[j];
-          y[j] = (value > best) | (value != value) ? value : best;
+          y[j] = ((value > best) | (value != value)) ? value : best;
         }
       }
     }

@@ -54,6 +54,7 @@ template <class T, class Body>
 void for_each_block(const Sequence<T>& s, const Body& body) {
   constexpr double worth_sharing_ns = 50e3;
   constexpr int64_t thinnest = 4, thickest = 48;
+  if (s.batch < 1) return;
   const int64_t threads = sequence_ns(s) > worth_sharing_ns ? get_num_threads() : 1;
   const int64_t blocks = threads * ((s.batch + threads * thickest - 1) / (threads * thickest));
   int64_t rows = (s.batch + blocks - 1) / blocks;

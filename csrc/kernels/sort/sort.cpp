@@ -3,6 +3,7 @@
 #include "kernels/sort/sort.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -28,7 +29,7 @@ Key<T> key_of(T value) {
   if constexpr (std::is_integral_v<T>) {
     return bits ^ top;
   } else {
-    if (value != value) return ~Key<T>(0);
+    if (std::isnan(value)) return ~Key<T>(0);
     if (value == T(0)) return top;  // -0 is 0
     return bits & top ? ~bits : bits | top;
   }

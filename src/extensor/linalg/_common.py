@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 LinAlgError = np.linalg.LinAlgError
+LONGEST = 2**31 - 1  # what an int of LAPACK counts; matrices without elements may be longer
 
 
 def as_matrix(function: str, name: str, value: Any) -> ExTensor:
@@ -35,6 +36,10 @@ def as_matrix(function: str, name: str, value: Any) -> ExTensor:
     found = as_floating(function, name, value)
     if found.ndim < 2:
         raise ValueError(f"[{function}] {name} must be a matrix or a batch of them, got shape {found.shape}")
+    if max(found.shape if not found.size else found.shape[-2:]) > LONGEST:
+        raise ValueError(
+            f"[{function}] {name} of shape {found.shape} is longer than LAPACK counts, which is {LONGEST}"
+        )
     return found
 
 

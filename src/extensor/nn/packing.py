@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..checks import as_bool, as_int, as_integers, as_number, as_tensor
+from ..checks import as_bool, as_int, as_integers, as_number, as_tensor, shape_of
 from ..errors import describe
 from ..ops.indexing import index
 from ..ops.joining import pad, stack
@@ -171,10 +171,11 @@ def pad_packed_sequence(
         raise ValueError(
             f"[pad_packed_sequence] total_length {total} is less than the longest sequence, {longest}"
         )
+    grid = shape_of("pad_packed_sequence", "total_length", (total, lengths.size))
     sizes = sequence.batch_sizes.numpy()
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]) if sizes.size else np.zeros(0, np.int64)
     rows, last = np.arange(lengths.size), sequence.data.shape[0]
-    steps = np.full((total, lengths.size), last, np.int64)  # one more row, of padding
+    steps = np.full(grid, last, np.int64)  # one more row, of padding
     there = np.arange(longest)[:, None] < lengths
     steps[:longest][there] = (starts[:, None] + rows)[there]
     padded = pad(sequence.data, [(0, 1), *((0, 0),) * (sequence.data.ndim - 1)], constant_values=fill)

@@ -17,7 +17,7 @@ from ..tensor import ExTensor, Shape
 from ._several import as_grads
 from .broadcasting import sum_to_shape
 from .casting import cast_like
-from .joining import concatenate_backward, stack
+from .joining import concatenate_backward, slices_of, stack
 
 __all__ = [
     "broadcast_arrays", "broadcast_arrays_backward", "column_stack", "column_stack_backward", "dstack", "dstack_backward",
@@ -301,7 +301,7 @@ def unstack(x: ExTensor, axis: int = 0) -> list[ExTensor]:
     """
     x = as_tensor("unstack", "x", x)
     along = as_axis("unstack", axis, x.ndim)
-    return [ExTensor(np.moveaxis(x._array, along, 0)[i, ...]) for i in range(x.shape[along])]
+    return [ExTensor(np.moveaxis(x._array, along, 0)[i, ...]) for i in slices_of("unstack", x, along)]
 
 
 @backward_of(unstack)

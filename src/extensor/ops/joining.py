@@ -155,10 +155,20 @@ def stack_backward(grad_output: ExTensor, axis: int = 0) -> list[ExTensor]:
     """
     grad = as_floating("stack_backward", "grad_output", grad_output)
     place = as_axis("stack_backward", axis, grad.ndim)
-    return [index(grad, (*(slice(None),) * place, i)) for i in range(grad.shape[place])]
+    return [index(grad, (*(slice(None),) * place, i)) for i in slices_of("stack_backward", grad, place)]
 
 
-MAX_SECTIONS = 2**20  # an empty axis divides into any number; this many parts still fit in memory
+MAX_SECTIONS = 2**20  # of what is empty, which divides into any number; this many parts still fit in memory
+
+
+def slices_of(function: str, x: ExTensor, axis: int) -> range:
+    """The indices along ``axis``, each of which becomes a tensor."""
+    length = x.shape[axis]
+    if length > MAX_SECTIONS and not x.size:
+        raise ValueError(
+            f"[{function}] axis {axis} of shape {x.shape} has too many slices, {length} without elements"
+        )
+    return range(length)
 
 
 def _bounds(x: ExTensor, indices_or_sections: Any, axis: int) -> tuple[int, ...]:

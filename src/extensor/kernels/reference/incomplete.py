@@ -28,6 +28,12 @@ def _rounded(found, *like):
     return found.astype(np.result_type(*(a.dtype for a in like)))
 
 
+def _together(*arrays):
+    """In float64 and of one shape. NumPy's own broadcast_arrays knows 32 axes at most."""
+    shape = broadcast_shape(*(a.shape for a in arrays))
+    return [xp.broadcast_to(a.astype(np.float64), shape) for a in arrays]
+
+
 def _series(a, x):
     """P(a, x) for x < a + 1.   x^a e^-x / Gamma(a + 1) * (1 + x/(a+1) + x^2/((a+1)(a+2)) + ...)"""
     term = total = np.ones(broadcast_shape(a.shape, x.shape))
@@ -64,7 +70,7 @@ def _fraction(a, x):
 
 def _both(a, x):
     """(P, Q), each by the branch that does not cancel."""
-    a, x = np.broadcast_arrays(a.astype(np.float64), x.astype(np.float64))
+    a, x = _together(a, x)
     wrong = (
         (a < 0) | (x < 0) | np.isnan(a) | np.isnan(x) | ((a == 0) & (x == 0)) | (np.isinf(a) & np.isinf(x))
     )
@@ -92,7 +98,7 @@ def gammaincc(a, x):
 @kernel
 def gammainc_slope(a, x):
     """The density dP/dx = x^(a-1) e^-x / Gamma(a)."""
-    wide_a, wide_x = xp.broadcast_arrays(a.astype(np.float64), x.astype(np.float64))
+    wide_a, wide_x = _together(a, x)
     inside = (wide_x > 0) & (wide_a > 0)
     safe = xp.where(inside, wide_x, 1.0)
     found = xp.exp((wide_a - 1) * xp.log(safe) - safe - _log_gamma(xp.where(inside, wide_a, 1.0)))
@@ -129,7 +135,7 @@ def _log_beta(a, b):
 
 @kernel
 def betainc(a, b, x):
-    wide_a, wide_b, wide_x = np.broadcast_arrays(*(v.astype(np.float64) for v in (a, b, x)))
+    wide_a, wide_b, wide_x = _together(a, b, x)
     wrong = (wide_x < 0) | (wide_x > 1) | ~(wide_a > 0) | ~(wide_b > 0) | np.isnan(wide_x)
     inside = ~wrong & (wide_x > 0) & (wide_x < 1) & np.isfinite(wide_a) & np.isfinite(wide_b)
     p, q, z = (np.where(inside, v, other) for v, other in ((wide_a, 1.0), (wide_b, 1.0), (wide_x, 0.5)))
@@ -151,7 +157,7 @@ def betainc(a, b, x):
 @kernel
 def betainc_slope(a, b, x):
     """The density dI/dx = x^(a-1) (1-x)^(b-1) / B(a, b)."""
-    wide_a, wide_b, wide_x = xp.broadcast_arrays(*(v.astype(np.float64) for v in (a, b, x)))
+    wide_a, wide_b, wide_x = _together(a, b, x)
     inside = (wide_x > 0) & (wide_x < 1) & (wide_a > 0) & (wide_b > 0)
     p, q, z = (xp.where(inside, v, other) for v, other in ((wide_a, 1.0), (wide_b, 1.0), (wide_x, 0.5)))
     found = xp.exp((p - 1) * xp.log(z) + (q - 1) * xp.log1p(-z) - _log_beta(p, q))
