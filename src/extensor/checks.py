@@ -6,7 +6,6 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Sequence
-from itertools import islice
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -182,10 +181,16 @@ def as_ints(function: str, name: str, value: Any) -> tuple[int, ...]:
         value = value.tolist()
     if not isinstance(value, Sequence):
         return (as_int(function, name, value),)
-    found = tuple(as_int(function, name, n) for n in islice(value, MOST_INTS + 1))
-    if len(found) > MOST_INTS:
+    if _length(value) > MOST_INTS:
         raise ValueError(f"[{function}] {name} has more than {MOST_INTS} ints, got {describe(value)}")
-    return found
+    return tuple(as_int(function, name, n) for n in value)
+
+
+def _length(value: Sequence[Any]) -> int:
+    try:
+        return len(value)
+    except OverflowError:  # of a range
+        return sys.maxsize
 
 
 def as_shape(function: str, name: str, value: Any) -> Shape:

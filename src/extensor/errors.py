@@ -57,6 +57,8 @@ _NO_SUCH_ARRAY = (
     "number of dimensions must be within",
     "Maximum allowed ",
     "too many dimensions for ",
+    "this function only supports up to 32 dimensions",
+    "when no subspace is given, the number of index arrays",
 )
 
 

@@ -187,8 +187,10 @@ def bernoulli(rng: Rng, p: Any, shape: Any, dtype: Any = bool_) -> ExTensor:
         [False, True, True, True, False]
     """
     source, lengths = as_generator("bernoulli", rng), as_shape("bernoulli", "shape", shape)
+    if isinstance(p, (int, float)) and not isinstance(p, bool):
+        p = as_number("bernoulli", "p", p)
     chance = (
-        as_tensor("bernoulli", "p", p).numpy() if not isinstance(p, (int, float)) else np.asarray(p, float64)
+        np.asarray(p, float64) if isinstance(p, (bool, float)) else as_tensor("bernoulli", "p", p).numpy()
     )
     if chance.dtype not in FLOATING:
         raise TypeError(f"[bernoulli] p must be floating, got {chance.dtype}")

@@ -49,10 +49,15 @@ REFUSED: list[tuple[str, Callable[[], Any], str]] = [
     ("atan2", lambda: et.atan2(10**400, et.tensor(1.0)), "a is too large for a float"),
     ("hypot", lambda: et.hypot(1.0, 10**400), "b is too large for a float"),
     ("svdvals", lambda: et.linalg.svdvals(et.zeros((0, LONG))), "than LAPACK counts"),
+    ("solve", lambda: et.linalg.solve(et.zeros((0, 0)), et.zeros((0, LONG))), "than LAPACK counts"),
     ("pinv", lambda: et.linalg.pinv(et.zeros((LONG, 0, 3))), "than LAPACK counts"),
     ("eig", lambda: et.linalg.eig(AXES), "too many dimensions"),
     ("unstack", lambda: et.unstack(et.zeros((0, LONG)), axis=-1), "too many slices"),
     ("pad_packed_sequence", lambda: et.nn.pad_packed_sequence(et.nn.pack_sequence([et.ones(2)]), total_length=2**62), "total_length"),
+    ("bernoulli", lambda: et.random.bernoulli(0, 10**400, 3), "p is too large for a float"),
+    ("pad", lambda: et.pad(et.ones(2), [np.ma.masked]), "pad_width must be numbers, got a masked one"),
+    ("sort", lambda: et.sort(et.zeros((2, *(1,) * 33)), axis=0), "32 dimensions"),
+    ("top_k", lambda: et.top_k(AXES, 0, axis=0), "63"),
     ("kaiming_normal", lambda: et.init.kaiming_normal((10**400, 2), rng=0), "than any memory holds"),
 ]  # fmt: skip
 
@@ -92,6 +97,14 @@ def test_empty_sequences_of_any_length_are_pooled() -> None:
 def test_no_indices_at_all(dtype: Any) -> None:
     nothing = [et.zeros((3, 0), dtype)]
     assert et.gather_backward(et.ones((1, 3, 0)), (4, 4, 4), 0, nothing).shape == (4, 4, 4)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", [et.bfloat16, et.float16])
+def test_half_singular_values_beside_others(dtype: Any) -> None:
+    x = et.tensor(np.diag([3.0, 2.0]))
+    u, s, vh = et.linalg.svd(x)
+    found = et.linalg.svd_backward((None, et.ones(2), et.zeros((2, 2))), x, u, s.astype(dtype), vh)
+    np.testing.assert_array_equal(np.abs(found.numpy()), np.eye(2))
 
 
 def test_the_norm_of_any_order() -> None:

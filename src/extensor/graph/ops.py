@@ -67,7 +67,7 @@ class _Function(OpBase):
         try:  # an interrupt may come at any moment: the state is changed where it is surely restored
             this_thread.recording = False
             return self.fn(*args, **kwargs)
-        except (TypeError, ValueError, IndexError, OverflowError) as error:
+        except (TypeError, ValueError, IndexError, OverflowError, RuntimeError) as error:
             better = misfit(self.fn, error, args, kwargs) or (self.planned and named_numpy_error(self, error))
             if not better:
                 raise

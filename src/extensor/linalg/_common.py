@@ -36,11 +36,15 @@ def as_matrix(function: str, name: str, value: Any) -> ExTensor:
     found = as_floating(function, name, value)
     if found.ndim < 2:
         raise ValueError(f"[{function}] {name} must be a matrix or a batch of them, got shape {found.shape}")
-    if max(found.shape if not found.size else found.shape[-2:]) > LONGEST:
-        raise ValueError(
-            f"[{function}] {name} of shape {found.shape} is longer than LAPACK counts, which is {LONGEST}"
-        )
+    _check_length(function, name, found)
     return found
+
+
+def _check_length(function: str, name: str, x: ExTensor) -> None:
+    if max(x.shape[-2:] if x.size else x.shape, default=0) > LONGEST:
+        raise ValueError(
+            f"[{function}] {name} of shape {x.shape} is longer than LAPACK counts, which is to {LONGEST}"
+        )
 
 
 def as_square(function: str, name: str, value: Any) -> ExTensor:
@@ -78,6 +82,9 @@ def as_tolerance(function: str, name: str, value: Any, x: ExTensor) -> Any:
 
 def run(function: str, problem: str, kernel: Callable[..., Any], *args: Any) -> Any:
     """The kernel; where LAPACK gives up, an error that says what is wrong with the matrix."""
+    for argument in args:
+        if isinstance(argument, ExTensor):
+            _check_length(function, "an argument", argument)
     try:
         return kernel(*args)
     except LinAlgError:

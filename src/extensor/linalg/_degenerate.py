@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..dtypes import HALF, float32
 from ..ops.arithmetic import divide
 from ..ops.selection import where
 from ..tensor import ExTensor
@@ -31,7 +32,7 @@ def quotient(
         involved: the size of the gradients that each quotient is about.
         weight: the size of all gradients, to tell what is zero among them.
     """
-    eps = np.finfo(divisor.dtype).eps
+    eps = np.finfo(float32 if divisor.dtype in HALF else divisor.dtype).eps
     length = numerator.shape[-1]
     equal = np.abs(divisor.numpy()) <= 4 * length * eps * scale
     if not equal.any():
