@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import extensor as et
+from extensor.kernels import namespace
+from extensor.kernels.namespace import joined_at
 
 AXES = et.zeros((1,) * 64)
 LONG = 2**40  # a length that no memory has, of an array that may still be empty
@@ -91,6 +93,25 @@ def test_broadcasting_of_arrays_with_many_axes() -> None:
 
 def test_empty_sequences_of_any_length_are_pooled() -> None:
     assert et.max_pool1d(et.zeros((0, 1, LONG)), 2).shape == (0, 1, LONG // 2)
+
+
+def test_adding_at_places_of_many_axes() -> None:
+    twice = (slice(None), np.array([0, 0]))
+    assert et.index_add(AXES, twice, 1.0).sum().item() == 2  # NumPy's add.at crashes the process
+    assert et.index_backward(et.ones((1, 2, *(1,) * 38)), (1,) * 40, twice).sum().item() == 2
+
+
+@pytest.mark.parametrize("join", [np.add, np.multiply, np.maximum])
+def test_joined_at_by_flat_places(join: np.ufunc, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    start = np.asfortranarray(rng.normal(size=(3, 2, 4)))
+    keys = ((slice(None), rng.integers(0, 2, 5)), (rng.integers(0, 3, 4),), (start > 0,))
+    for key in (*keys, (rng.integers(0, 3, (2, 2)), slice(None), rng.integers(0, 4, 2))):
+        for values in (0.5, rng.normal(size=start[key].shape)):
+            expected = joined_at(join, start.copy("K"), key, values)
+            with monkeypatch.context() as patch:
+                patch.setattr(namespace, "_MOST_AXES_OF_AT", -1)
+                np.testing.assert_array_equal(joined_at(join, start.copy("K"), key, values), expected)
 
 
 @pytest.mark.parametrize("dtype", [et.complex64, et.float32])

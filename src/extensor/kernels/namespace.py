@@ -32,6 +32,7 @@ __all__ = [
     "as_whole",
     "assigned",
     "common_dtype",
+    "joined_at",
     "constant",
     "copied",
     "either",
@@ -115,16 +116,32 @@ def assigned(fresh: Any, key: Any, values: Any) -> Any:
     return fresh
 
 
+_MOST_AXES_OF_AT = 32  # NumPy's ufunc.at crashes beyond them
+
+
 def added(fresh: Any, key: Any, values: Any) -> Any:
     """``fresh`` plus ``values`` at ``key``, where positions that repeat accumulate; likewise the caller's own."""
     library = namespace_of(fresh, values)
     if library is not np and hasattr(fresh := library.asarray(fresh), "at"):
         return fresh.at[key].add(values)
-    if any(hasattr(part, "dtype") for part in (key if isinstance(key, tuple) else (key,))):
+    if not any(hasattr(part, "dtype") for part in (key if isinstance(key, tuple) else (key,))):
+        fresh[key] += values  # slices never repeat
+    elif library is np:
+        return joined_at(np.add, fresh, key, values)
+    else:
         library.add.at(fresh, key, values)
-    else:  # slices never repeat
-        fresh[key] += values
     return fresh
+
+
+def joined_at(join: np.ufunc, fresh: np.ndarray, key: Any, values: Any) -> np.ndarray:
+    """``fresh`` joined with ``values`` at ``key``, one after the other where positions repeat; the caller's own."""
+    if max(fresh.ndim, np.ndim(values)) <= _MOST_AXES_OF_AT:
+        join.at(fresh, key, values)
+        return fresh
+    places = np.arange(fresh.size).reshape(fresh.shape)[key]
+    flat = fresh.reshape(-1)
+    join.at(flat, places.reshape(-1), np.broadcast_to(values, places.shape).reshape(-1))
+    return flat.reshape(fresh.shape)
 
 
 def either(condition: Any, one: Callable[..., Any], other: Callable[..., Any], *args: Any) -> Any:

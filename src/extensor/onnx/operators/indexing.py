@@ -8,6 +8,7 @@ import numpy as np
 
 import extensor as et
 
+from ...kernels.namespace import joined_at
 from ...tensor import ExTensor
 from ..proto import array_of, as_value, check_bytes
 from ..table import opaque, operator
@@ -77,9 +78,7 @@ def _put(name: str, x: Any, key: tuple[Any, ...], updates: Any, reduction: str) 
 @opaque
 def put_joined(x: Any, key: Any, updates: Any, reduction: str) -> Any:
     """Products or extremes of what is there and what comes."""
-    found = array_of(x).copy()
-    _JOIN[reduction].at(found, key, array_of(updates))
-    return as_value(found)
+    return as_value(joined_at(_JOIN[reduction], array_of(x).copy(), key, array_of(updates)))
 
 
 @operator("ScatterElements")
