@@ -60,6 +60,8 @@ REFUSED: list[tuple[str, Callable[[], Any], str]] = [
     ("pad", lambda: et.pad(et.ones(2), [np.ma.masked]), "pad_width must be numbers, got a masked one"),
     ("sort", lambda: et.sort(et.zeros((2, *(1,) * 33)), axis=0), "32 dimensions"),
     ("top_k", lambda: et.top_k(AXES, 0, axis=0), "63"),
+    ("index_add_backward", lambda: et.index_add_backward(et.tensor([1.0], requires_grad=True), range(10**30), ()), "too large"),
+    ("index_add_backward", lambda: et.index_add_backward(et.tensor([1.0], requires_grad=True)), "needs key and values"),
     ("kaiming_normal", lambda: et.init.kaiming_normal((10**400, 2), rng=0), "than any memory holds"),
 ]  # fmt: skip
 

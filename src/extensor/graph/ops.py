@@ -66,16 +66,21 @@ class _Function(OpBase):
         records = this_thread.recording
         try:  # an interrupt may come at any moment: the state is changed where it is surely restored
             this_thread.recording = False
+            return self.answer(args, kwargs)
+        finally:
+            this_thread.recording = records
+
+    recorded = body  # where there is no gradient
+
+    def answer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the function itself returns; what Python and NumPy say of its arguments comes as our errors."""
+        try:
             return self.fn(*args, **kwargs)
         except (TypeError, ValueError, IndexError, OverflowError, RuntimeError) as error:
             better = misfit(self.fn, error, args, kwargs) or (self.planned and named_numpy_error(self, error))
             if not better:
                 raise
             raise better from None
-        finally:
-            this_thread.recording = records
-
-    recorded = body  # where there is no gradient
 
     def without_autocast(self, args: Any, kwargs: Any) -> Any:
         """A call under autocast: with its arguments cast, where its function asks for that, it is one without."""
@@ -156,7 +161,7 @@ class Backward(_Function):
         """The formula in float32 where arguments are half precision, its results in the dtypes of the body's."""
         formula = self.formula
         if formula is None:
-            return self.fn(*args, **kwargs)
+            return self.answer(args, kwargs)
         outcome = self.outcome(*args, **kwargs)
         if outcome is None:  # no plan knows whether the arguments are right: the body does
             with no_grad():
