@@ -12,10 +12,10 @@ import numpy as np
 
 from .dtypes import FLOATING, INTEGER
 from .errors import describe
-from .tensor import MOST_AXES, ExTensor, Shape, asarray, leaves, needs_grad
+from .tensor import MOST_AXES, ExTensor, Shape, asarray, needs_grad
 
 Scalar = (bool, int, float)
-MOST_INTS = 2**20  # of one argument: a range may promise any number
+MOST_INTS = 2**20  # of a range, which may promise any number
 MOST_ELEMENTS = np.iinfo(np.intp).max // 16  # whose bytes can still be counted, whatever their dtype
 INTS = frozenset({int})
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -53,7 +53,7 @@ def as_tensor(function: str, name: str, value: Any) -> ExTensor:
             _allow_complex(function, name, value)
         return value
     if isinstance(value, (np.ndarray, np.generic, list, tuple, complex, *Scalar)):
-        if any(map(needs_grad, leaves(function, name, value))):
+        if isinstance(value, (list, tuple)) and needs_grad(value):
             raise TypeError(
                 f"[{function}] {name} is a {type(value).__name__} of tensors; join them with stack first"
             )
@@ -181,16 +181,9 @@ def as_ints(function: str, name: str, value: Any) -> tuple[int, ...]:
         value = value.tolist()
     if not isinstance(value, Sequence):
         return (as_int(function, name, value),)
-    if _length(value) > MOST_INTS:
+    if isinstance(value, range) and value[:MOST_INTS] != value:
         raise ValueError(f"[{function}] {name} has more than {MOST_INTS} ints, got {describe(value)}")
     return tuple(as_int(function, name, n) for n in value)
-
-
-def _length(value: Sequence[Any]) -> int:
-    try:
-        return len(value)
-    except OverflowError:  # of a range
-        return sys.maxsize
 
 
 def as_shape(function: str, name: str, value: Any) -> Shape:
@@ -230,7 +223,7 @@ def as_axes(function: str, axis: Any, ndim: int) -> tuple[int, ...]:
 def broadcast_shape(*shapes: Shape) -> Shape:
     """The shape that ``shapes`` broadcast to; a ValueError if they do not, or to more elements than can be counted.
 
-    NumPy's own function knows arrays of 32 axes at most, and takes longer.
+    NumPy's own function knows arrays of 32 axes at most.
     """
     first, *others = shapes or ((),)
     if all(shape == first for shape in others):
@@ -243,7 +236,7 @@ def broadcast_shape(*shapes: Shape) -> Shape:
                     found[i] = n
                 elif n != 1:
                     raise ValueError(f"{' and '.join(map(str, shapes))} do not broadcast")
-    if math.prod(filter(None, found)) > MOST_ELEMENTS:
+    if math.prod(filter(None, found)) > sys.maxsize:
         raise ValueError(f"{' and '.join(map(str, shapes))} broadcast to more elements than any memory holds")
     return tuple(found)
 

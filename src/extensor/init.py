@@ -245,7 +245,7 @@ def truncated_normal(
     return drawn("truncated_normal", draw, floating("truncated_normal", dtype))
 
 
-_FAR = 1e9  # standard deviations; from there on the whole tail lies within the rounding of its nearest number
+_FAR = 1e9  # standard deviations; from there on the tail is as thin as what rounding leaves of its distance
 
 
 def _standard_truncated(source: np.random.Generator, count: int, low: float, high: float) -> np.ndarray:

@@ -6,7 +6,8 @@ The operators and the methods that mirror functions (``x + y``, ``x.sum()``) are
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 import numpy as np
@@ -36,7 +37,7 @@ __all__ = [
     "TensorOrShape",
     "asarray",
     "from_dlpack",
-    "leaves",
+    "kinds_in",
     "needs_grad",
     "tensor",
 ]
@@ -519,16 +520,18 @@ def _unpickled(kind: type[ExTensor], array: np.ndarray, requires_grad: bool) -> 
     return kind._unpickled(array, requires_grad)
 
 
-def needs_grad(value: Any, depth: int = 0) -> bool:
-    """Whether a value, or a tensor in a list of values, requires a gradient.
+MOST_AXES = 64  # of an array of NumPy
 
-    A list in more lists than an array has axes counts as one: whoever makes a tensor of it refuses it by name.
-    """
+
+def needs_grad(value: Any, depth: int = 0) -> bool:
+    """Whether a value, or a tensor in a list of values, requires a gradient. No tensor is made of lists any deeper."""
     if isinstance(value, ExTensor):
         return value._requires_grad
-    if not isinstance(value, (list, tuple)) or _PLAIN.issuperset(map(type, value)):
+    if not isinstance(value, (list, tuple)) or depth == MOST_AXES:
         return False
-    return depth == MOST_AXES or any(needs_grad(part, depth + 1) for part in value)
+    if not any(issubclass(kind, (ExTensor, list, tuple)) for kind in set(map(type, value))):
+        return False
+    return any(needs_grad(part, depth + 1) for part in value)
 
 
 Indices: TypeAlias = ExTensor  # of integers: an argument that never has a gradient
@@ -536,23 +539,54 @@ TensorOrShape: TypeAlias = ExTensor | Shape
 TensorOrDtype: TypeAlias = ExTensor | np.dtype[Any]
 
 
-MOST_AXES = 64  # of an array of NumPy
-_PLAIN = frozenset({bool, int, float, complex})
+def kinds_in(function: str, name: str, data: Any) -> dict[type, Any]:
+    """The types of what nested lists hold, each with one that is of it. Lists that hold themselves are refused."""
+    if not isinstance(data, (list, tuple)):
+        return {type(data): data}
+    found: dict[type, Any] = {}
+    level: Sequence[Any] = data
+    for _ in range(MOST_AXES):
+        kinds = dict(zip(map(type, level), level))
+        found |= kinds
+        nested = [kind for kind in kinds if issubclass(kind, (list, tuple))]
+        if not nested:
+            return found
+        for kind in nested:
+            found.pop(kind)
+        inner = level if len(nested) == len(kinds) else [p for p in level if isinstance(p, (list, tuple))]
+        level = list(chain.from_iterable(dict(zip(map(id, inner), inner)).values()))  # each list once
+    raise ValueError(
+        f"[{function}] {name} is a list nested more than {MOST_AXES} deep, more than a tensor has axes"
+    )
 
 
-def leaves(function: str, name: str, data: Any, depth: int = 0) -> Iterator[Any]:
-    """What nested lists hold beside Python's numbers. Lists that hold themselves have no end, and are refused."""
+def _leaves(data: Any) -> Iterator[Any]:
     if not isinstance(data, (list, tuple)):
         yield data
         return
-    if depth == MOST_AXES:
-        raise ValueError(
-            f"[{function}] {name} is a list nested more than {MOST_AXES} deep, more than a tensor has axes"
-        )
-    if _PLAIN.issuperset(map(type, data)):
-        return
     for part in data:
-        yield from leaves(function, name, part, depth + 1)
+        yield from _leaves(part)
+
+
+def _check_leaves(function: str, data: Any, kinds: dict[type, Any], wanted: np.dtype[Any] | None) -> None:
+    """Masks have no place in a tensor, nor has the imaginary part in a real one; NumPy drops both."""
+    loses = wanted is not None and wanted not in (
+        bool_,
+        *COMPLEX,
+    )  # a dtype of float64 equals None, but is not None
+    masks = any(issubclass(kind, np.ma.MaskedArray) for kind in kinds)
+    if not loses and not masks:
+        return
+    for leaf in _leaves(data):
+        if isinstance(leaf, np.ma.MaskedArray) and np.ma.is_masked(leaf):
+            raise TypeError(
+                f"[{function}] data has masked elements, which a tensor has not; fill them: data.filled(0)"
+            )
+        if loses and getattr(getattr(leaf, "dtype", None), "kind", "") == "c":
+            raise TypeError(
+                f"[{function}] data has dtype {leaf.dtype}, which does not become {wanted}: it would lose its imaginary "
+                f"part; take the real part first: data.real"
+            )
 
 
 # What NumPy makes of Python numbers, and what we make of them. On a 32-bit platform its ints are int32.
@@ -563,24 +597,16 @@ def _to_numpy(function: str, data: Any, dtype: Any, copy: bool | None) -> np.nda
     wanted = None if dtype is None else as_dtype(function, dtype)
     if isinstance(data, ExTensor):
         data = data._array
-    found = list(leaves(function, "data", data))
-    if any(leaf is NotImplemented for leaf in found):  # NumPy asks for its truth, which Python warns of
+    kinds = kinds_in(function, "data", data)
+    typed = type(data) is np.ndarray or any(
+        hasattr(one, "dtype") or hasattr(one, "__array__") for one in kinds.values()
+    )
+    if type(NotImplemented) in kinds:  # NumPy asks for its truth, which Python warns of
         raise TypeError(f"[{function}] data must be numbers: got NotImplemented")
-    if any(isinstance(leaf, np.ma.MaskedArray) and np.ma.is_masked(leaf) for leaf in found):
-        raise TypeError(
-            f"[{function}] data has masked elements, which a tensor has not; fill them: data.filled(0)"
-        )
+    if typed:
+        _check_leaves(function, data, kinds, wanted)
     if isinstance(data, (np.ndarray, np.generic)):
         _check_supported(function, data.dtype)
-    typed = any(hasattr(leaf, "dtype") or hasattr(leaf, "__array__") for leaf in found)
-    # a dtype of float64 equals None, but is not None
-    if typed and wanted is not None and wanted not in (bool_, *COMPLEX):
-        kinds = [leaf.dtype for leaf in found if getattr(getattr(leaf, "dtype", None), "kind", "") == "c"]
-        if kinds:
-            raise TypeError(
-                f"[{function}] data has dtype {kinds[0]}, which does not become {wanted}: it would lose its imaginary "
-                f"part; take the real part first: data.real"
-            )
     try:
         with np.errstate(
             all="ignore"

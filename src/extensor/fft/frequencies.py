@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,8 @@ def _spacing(function: str, n: Any, d: Any, dtype: Any) -> tuple[int, float, Any
         raise TypeError(f"[{function}] dtype must be real and floating, got {wanted}")
     if count < 1:
         raise ValueError(f"[{function}] n must be at least 1, got {count}")
-    if step == 0:
-        raise ValueError(f"[{function}] d must not be 0")
+    if not abs(count * step) > 1 / sys.float_info.max:  # 1 / (n d) is a number
+        raise ValueError(f"[{function}] d must not be 0 nor next to it, got {step}")
     return count, step, wanted
 
 

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from inspect import unwrap
 from typing import Any, TypeVar, get_type_hints, overload
 
+import numpy as np
+
 from .._core import OpBase, register
 from .._misfits import misfit
 from ..autocast_table import Policy, policy_of
@@ -73,12 +75,20 @@ class _Function(OpBase):
     recorded = body  # where there is no gradient
 
     def answer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What the function itself returns; what Python and NumPy say of its arguments comes as our errors."""
+        """What the function itself returns; what Python and NumPy say of its arguments comes as our errors.
+
+        No result warns: beyond the range is inf, and where there is no number is nan.
+        """
         try:
-            return self.fn(*args, **kwargs)
+            if not self.planned:  # a user's, whose warnings are not ours
+                return self.fn(*args, **kwargs)
+            with np.errstate(all="ignore"):
+                return self.fn(*args, **kwargs)
         except (TypeError, ValueError, IndexError, OverflowError, RuntimeError) as error:
-            better = misfit(self.fn, error, args, kwargs) or (self.planned and named_numpy_error(self, error))
-            if not better:
+            better: Exception | None = misfit(self.fn, error, args, kwargs)
+            if better is None and self.planned:
+                better = named_numpy_error(self, error)
+            if better is None:
                 raise
             raise better from None
 

@@ -32,10 +32,10 @@ __all__ = [
     "as_whole",
     "assigned",
     "common_dtype",
-    "joined_at",
     "constant",
     "copied",
     "either",
+    "joined_at",
     "namespace_of",
     "primitive",
     "provide_for_tensors",
@@ -116,7 +116,7 @@ def assigned(fresh: Any, key: Any, values: Any) -> Any:
     return fresh
 
 
-_MOST_AXES_OF_AT = 32  # NumPy's ufunc.at crashes beyond them
+_MOST_AXES_OF_AT = 32  # of what is selected: NumPy's ufunc.at crashes beyond them
 
 
 def added(fresh: Any, key: Any, values: Any) -> Any:
@@ -135,7 +135,9 @@ def added(fresh: Any, key: Any, values: Any) -> Any:
 
 def joined_at(join: np.ufunc, fresh: np.ndarray, key: Any, values: Any) -> np.ndarray:
     """``fresh`` joined with ``values`` at ``key``, one after the other where positions repeat; the caller's own."""
-    if max(fresh.ndim, np.ndim(values)) <= _MOST_AXES_OF_AT:
+    parts = key if isinstance(key, tuple) else (key,)
+    axes = fresh.ndim + max((np.ndim(part) for part in parts if hasattr(part, "dtype")), default=0)
+    if max(axes + sum(part is None for part in parts), np.ndim(values)) <= _MOST_AXES_OF_AT:
         join.at(fresh, key, values)
         return fresh
     places = np.arange(fresh.size).reshape(fresh.shape)[key]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -28,7 +30,8 @@ __all__ = [
 ]
 
 LinAlgError = np.linalg.LinAlgError
-LONGEST = 2**31 - 1  # what an int of LAPACK counts; matrices without elements may be longer
+LONGEST = 2**31 - 1  # rows and columns that an int of LAPACK counts
+_MOST_EMPTY = 2**24  # rows, columns or matrices without an element; loops go through all of them
 
 
 def as_matrix(function: str, name: str, value: Any) -> ExTensor:
@@ -36,15 +39,7 @@ def as_matrix(function: str, name: str, value: Any) -> ExTensor:
     found = as_floating(function, name, value)
     if found.ndim < 2:
         raise ValueError(f"[{function}] {name} must be a matrix or a batch of them, got shape {found.shape}")
-    _check_length(function, name, found)
     return found
-
-
-def _check_length(function: str, name: str, x: ExTensor) -> None:
-    if max(x.shape[-2:] if x.size else x.shape, default=0) > LONGEST:
-        raise ValueError(
-            f"[{function}] {name} of shape {x.shape} is longer than LAPACK counts, which is to {LONGEST}"
-        )
 
 
 def as_square(function: str, name: str, value: Any) -> ExTensor:
@@ -82,13 +77,23 @@ def as_tolerance(function: str, name: str, value: Any, x: ExTensor) -> Any:
 
 def run(function: str, problem: str, kernel: Callable[..., Any], *args: Any) -> Any:
     """The kernel; where LAPACK gives up, an error that says what is wrong with the matrix."""
-    for argument in args:
-        if isinstance(argument, ExTensor):
-            _check_length(function, "an argument", argument)
+    for place, value in enumerate(args):
+        if isinstance(value, ExTensor) and _is_too_long(value):
+            name = list(inspect.signature(kernel).parameters)[place]
+            raise ValueError(
+                f"[{function}] {name} of shape {value.shape} is more than LAPACK goes through: {LONGEST} rows or columns, "
+                f"{_MOST_EMPTY} rows, columns or matrices that have no elements"
+            )
     try:
         return kernel(*args)
     except LinAlgError:
         raise LinAlgError(f"[{function}] {problem} (shape {args[0].shape})") from None
+
+
+def _is_too_long(x: ExTensor) -> bool:
+    if x.size:
+        return max(x.shape[-2:], default=0) > LONGEST
+    return max(math.prod(x.shape[:-2]), *x.shape[-2:]) > _MOST_EMPTY
 
 
 @contextmanager

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import ml_dtypes
 import numpy as np
 
-from ..dtypes import HALF, float32
 from ..ops.arithmetic import divide
 from ..ops.selection import where
 from ..tensor import ExTensor
 
 __all__ = ["quotient", "size_of"]
+
+_limits: Any = ml_dtypes  # has no types, but the limits of bfloat16 too
 
 
 def size_of(*grads: ExTensor | None) -> float:
@@ -32,7 +36,7 @@ def quotient(
         involved: the size of the gradients that each quotient is about.
         weight: the size of all gradients, to tell what is zero among them.
     """
-    eps = np.finfo(float32 if divisor.dtype in HALF else divisor.dtype).eps
+    eps = float(_limits.finfo(divisor.dtype).eps)
     length = numerator.shape[-1]
     equal = np.abs(divisor.numpy()) <= 4 * length * eps * scale
     if not equal.any():

@@ -319,7 +319,7 @@ def lstsq(a: ExTensor, b: ExTensor, rcond: Any = None) -> LstsqResult:
     with one_call():
         wide = [v.astype(float32) if v.dtype in HALF else v for v in (a, b)]  # several steps, rounded once
         values = run("lstsq", _NO_CONVERGENCE, kernels.svdvals, wide[0])
-        solution = matmul(kernels.pinv(wide[0], tolerance), wide[1])
+        solution = matmul(run("lstsq", _NO_CONVERGENCE, kernels.pinv, wide[0], tolerance), wide[1])
         missed = wide[1] - matmul(wide[0], solution)
         residuals = summed(real(missed * conj(missed)), -1 if b.ndim == 1 else -2)
         rank = kernels.matrix_rank(values, tolerance)

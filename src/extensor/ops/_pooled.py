@@ -38,12 +38,12 @@ AXES = {1: "N, C, L", 2: "N, C, H, W", 3: "N, C, D, H, W"}
 Ints: TypeAlias = tuple[int, ...]
 Regions: TypeAlias = tuple[tuple[Ints, Ints, int], ...]
 Formula: TypeAlias = Callable[..., Any]
-_MOST = 2**24  # regions in one direction: each has its bounds in a tuple
+_MOST_REGIONS = 2**24  # in one direction: each has its bounds in a tuple
 
 
-def _countable(function: str, size: Ints) -> Ints:
-    if max(size) > _MOST:
-        raise ValueError(f"[{function}] makes an output of {size}, more than {_MOST} regions in a direction")
+def _countable(function: str, what: str, size: Ints) -> Ints:
+    if max(size) > _MOST_REGIONS:
+        raise ValueError(f"[{function}] {what} {size}, more than {_MOST_REGIONS} in a direction")
     return size
 
 
@@ -64,7 +64,7 @@ class Windows(NamedTuple):
     @property
     def has_largest_of_images(self) -> bool:
         """Whether the largest elements, and their gradients, are best found by the kernel of images."""
-        return self.of_images and (len(self.window) == 2 or self.size > (_MOST,))
+        return self.of_images and (len(self.window) == 2 or self.size > (_MOST_REGIONS,))
 
     def as_image(self) -> tuple[Ints, Ints, Ints, Ints]:
         """Window, stride, padding and size as the kernels of images take them; a sequence has one row."""
@@ -133,7 +133,7 @@ def windows_of(
         )
     how = Windows(window, strides, pads, tuple(size), gaps)
     if not how.of_images:
-        _countable(function, how.size)
+        _countable(function, "the windows of x are", how.size)
     return how
 
 
@@ -146,7 +146,7 @@ def _row(x: Any) -> Any:
     return reshape(x, image) if isinstance(x, ExTensor) else image
 
 
-def _unrowed(image: ExTensor, shape: Shape) -> ExTensor:
+def _as_sequence(image: ExTensor, shape: Shape) -> ExTensor:
     """What was an image of one row as the sequence it is; images stay."""
     return image if image.shape == shape else reshape(image, shape)
 
@@ -160,7 +160,7 @@ def max_pooled(function: str, x: Any, *options: Any) -> ExTensor:
     how = windows_of(function, x.shape, *options)
     share = how.padding > (0,) or how.stride < how.window  # their elements, which that kernel reads once
     if how.has_largest_of_images or (how.of_images and share):
-        return _unrowed(kernels.max_pool2d(_row(x), *how.as_image()), (*x.shape[:2], *how.size))
+        return _as_sequence(kernels.max_pool2d(_row(x), *how.as_image()), (*x.shape[:2], *how.size))
     whole, regions = _in_regions(x, how)
     return region_max(whole, regions)
 
@@ -179,7 +179,7 @@ def max_pooled_backward(function: str, grad_output: Any, x: Any, *options: Any) 
 
 def _to_maxima(grad: ExTensor, x: ExTensor, how: Windows) -> ExTensor:
     if how.has_largest_of_images:
-        return _unrowed(kernels.max_pool2d_backward(_row(grad), _row(x), *how.as_image()), x.shape)
+        return _as_sequence(kernels.max_pool2d_backward(_row(grad), _row(x), *how.as_image()), x.shape)
     whole, regions = _in_regions(x, how)
     return _without_padding(region_max_backward(grad, whole, regions), x, how)
 
@@ -198,7 +198,7 @@ def max_formula(function: str, count: int) -> Formula:
         g: Any, x: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, dilation: Any = 1
     ) -> Any:  # fmt: skip
         how = windows_of(function, x.shape, kernel_size, stride, padding, ceil_mode, dilation, count)
-        _countable(function, how.size)
+        _countable(function, "the windows of x are", how.size)
         whole, regions = _in_regions(x, how)
         blank = _to_maxima(zeros(g.shape, g.dtype), x, how)  # nan in windows that hold one, else 0
         return _without_padding(_at_maxima(g, whole, regions), x, how) + blank
@@ -217,7 +217,7 @@ def _at_maxima(g: ExTensor, x: ExTensor, regions: Regions) -> ExTensor:
 def max_places(function: str, x: ExTensor, *options: Any) -> ExTensor:
     """Where the maxima are: positions in the flat channel."""
     how = windows_of(function, x.shape, *options)
-    _countable(function, how.size)
+    _countable(function, "the windows of x are", how.size)
     whole, regions = _in_regions(x, how)
     places = region_max_indices(whole, regions)
     if whole.shape == x.shape:
@@ -261,7 +261,7 @@ def avg_pooled(
     how = windows_of(function, x.shape, kernel_size, stride, padding, ceil_mode, 1, count)
     include = as_bool(function, "count_include_pad", include)
     if how.of_images:
-        return _unrowed(kernels.avg_pool2d(_row(x), *how.as_image(), include), (*x.shape[:2], *how.size))
+        return _as_sequence(kernels.avg_pool2d(_row(x), *how.as_image(), include), (*x.shape[:2], *how.size))
     return region_mean(x, _inner_regions(how, x.shape), _shares(how, x.shape, include))
 
 
@@ -275,7 +275,7 @@ def avg_pooled_backward(
     grad = as_grad(function, grad_output, (*shape[:2], *how.size))
     if how.of_images:
         found = kernels.avg_pool2d_backward(_row(grad), _row(shape), *how.as_image(), include)
-        return cast_like(_unrowed(found, shape), x)
+        return cast_like(_as_sequence(found, shape), x)
     regions, sizes = _inner_regions(how, shape), _shares(how, shape, include)
     return cast_like(region_mean_backward(grad, shape, regions, sizes), x)
 
@@ -290,7 +290,7 @@ def avg_formula(function: str, count: int) -> Formula:
     ) -> Any:  # fmt: skip
         shape = shape_of(function, "x", x)
         how = windows_of(function, shape, kernel_size, stride, padding, ceil_mode, 1, count)
-        _countable(function, how.size)
+        _countable(function, "the windows of x are", how.size)
         return _laid_over(g, shape, _inner_regions(how, shape), _shares(how, shape, count_include_pad))
 
     return formula
@@ -320,13 +320,13 @@ def cells_of(function: str, x: Shape, output_size: Any, count: int) -> Ints:
     if len(sizes) != count:
         wanted = "a pair" if count == 2 else f"{count} of them"
         raise ValueError(f"[{function}] output_size must be an int or {wanted}, got {describe(output_size)}")
-    size = as_pair(function, "output_size", [n if m is None else m for n, m in zip(x[2:], sizes)], 1, count)
-    return _countable(function, size)
+    return as_pair(function, "output_size", [n if m is None else m for n, m in zip(x[2:], sizes)], 1, count)
 
 
 @functools.lru_cache(maxsize=1024)
-def _cells(x: Shape, size: Ints) -> Regions:
+def _cells(function: str, x: Shape, size: Ints) -> Regions:
     """Cell i of m covers floor(i L / m) to ceil((i + 1) L / m)."""
+    _countable(function, "output_size is", size)
     return tuple(
         (tuple(i * n // m for i in range(m)), tuple(-(-(i + 1) * n // m) for i in range(m)), 1)
         for n, m in zip(x[2:], size)
@@ -351,8 +351,8 @@ def adaptive_avg(function: str, x: Any, output_size: Any, count: int) -> ExTenso
     size = cells_of(function, x.shape, output_size, count)
     even = _even(x.shape, size)
     if even:
-        return _unrowed(kernels.avg_pool2d(_row(x), *even, True), (*x.shape[:2], *size))
-    regions = _cells(x.shape, size)
+        return _as_sequence(kernels.avg_pool2d(_row(x), *even, True), (*x.shape[:2], *size))
+    regions = _cells(function, x.shape, size)
     return region_mean(x, regions, _sizes(regions))
 
 
@@ -364,9 +364,9 @@ def adaptive_avg_backward(function: str, grad_output: Any, x: Any, output_size: 
     even = _even(shape, size)
     if even:
         return cast_like(
-            _unrowed(kernels.avg_pool2d_backward(_row(grad), _row(shape), *even, True), shape), x
+            _as_sequence(kernels.avg_pool2d_backward(_row(grad), _row(shape), *even, True), shape), x
         )
-    regions = _cells(shape, size)
+    regions = _cells(function, shape, size)
     return cast_like(region_mean_backward(grad, shape, regions, _sizes(regions)), x)
 
 
@@ -376,7 +376,7 @@ def adaptive_avg_formula(function: str) -> Formula:
     @on_tensors(1)
     def formula(g: Any, x: Any, output_size: Any) -> Any:
         shape = shape_of(function, "x", x)
-        regions = _cells(shape, g.shape[2:])
+        regions = _cells(function, shape, g.shape[2:])
         return _laid_over(g, shape, regions, _sizes(regions))
 
     return formula
@@ -385,7 +385,7 @@ def adaptive_avg_formula(function: str) -> Formula:
 def adaptive_max(function: str, x: Any, output_size: Any, count: int) -> ExTensor:
     """The largest element of each cell."""
     x = as_floating(function, "x", x)
-    return region_max(x, _cells(x.shape, cells_of(function, x.shape, output_size, count)))
+    return region_max(x, _cells(function, x.shape, cells_of(function, x.shape, output_size, count)))
 
 
 def adaptive_max_backward(function: str, grad_output: Any, x: Any, output_size: Any, count: int) -> ExTensor:
@@ -393,16 +393,16 @@ def adaptive_max_backward(function: str, grad_output: Any, x: Any, output_size: 
     x = differentiable_input(function, "x", x)
     size = cells_of(function, x.shape, output_size, count)
     grad = as_grad(function, grad_output, (*x.shape[:2], *size))
-    return cast_like(region_max_backward(grad, x, _cells(x.shape, size)), x)
+    return cast_like(region_max_backward(grad, x, _cells(function, x.shape, size)), x)
 
 
 def adaptive_max_formula(g: Any, x: Any, output_size: Any) -> Any:
     """The gradient of :func:`adaptive_max` in differentiable functions."""
-    regions = _cells(x.shape, g.shape[2:])
+    regions = _cells(f"adaptive_max_pool{x.ndim - 2}d_backward", x.shape, g.shape[2:])
     blank = region_max_backward(zeros(g.shape, g.dtype), x, regions)
     return _at_maxima(g, x, regions) + blank
 
 
 def adaptive_max_places(function: str, x: ExTensor, output_size: Any, count: int) -> ExTensor:
     """Where the maxima are: positions in the flat channel."""
-    return region_max_indices(x, _cells(x.shape, cells_of(function, x.shape, output_size, count)))
+    return region_max_indices(x, _cells(function, x.shape, cells_of(function, x.shape, output_size, count)))

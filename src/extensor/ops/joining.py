@@ -28,7 +28,7 @@ from ..kernels import reshape as reshape_kernel
 from ..kernels import take as take_kernel
 from ..kernels.reference import joining as kernels
 from ..kernels.reference.resampling import resample, resample_backward
-from ..tensor import ExTensor, Shape, TensorOrShape, leaves
+from ..tensor import ExTensor, Shape, TensorOrShape, kinds_in
 from ._wide import computed_wide
 from .broadcasting import sum_to_shape
 from .casting import cast_like
@@ -340,7 +340,7 @@ MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 def _pairs(function: str, name: str, value: Any, ndim: int) -> list[Any]:
     """(before, after) per axis: NumPy's ``n``, ``(before, after)`` or ``((before, after), ...)``."""
-    if any(leaf is np.ma.masked for leaf in leaves(function, name, value)):
+    if type(np.ma.masked) in kinds_in(function, name, value):
         raise TypeError(f"[{function}] {name} must be numbers, got a masked one: {describe(value)}")
     try:
         pairs = np.broadcast_to(np.asarray(value), (ndim, 2))
