@@ -186,6 +186,15 @@ def as_ints(function: str, name: str, value: Any) -> tuple[int, ...]:
     return tuple(as_int(function, name, n) for n in value)
 
 
+def as_length(function: str, name: str, value: Any) -> int:
+    """How many elements an axis has: an int that is not negative and can be counted."""
+    length = as_int(function, name, value)
+    if length < 0:
+        raise ValueError(f"[{function}] {name} must not be negative, got {length}")
+    _check_countable(function, name, (length,))
+    return length
+
+
 def as_shape(function: str, name: str, value: Any) -> Shape:
     """A shape: an int or a sequence of non-negative ints."""
     shape = as_ints(function, name, value)
@@ -193,11 +202,16 @@ def as_shape(function: str, name: str, value: Any) -> Shape:
         raise ValueError(f"[{function}] {name} must not have negative lengths, got {shape}")
     if len(shape) > MOST_AXES:
         raise ValueError(f"[{function}] {name} has {len(shape)} axes; at most {MOST_AXES} are possible")
+    _check_countable(function, name, shape)
+    return shape
+
+
+def _check_countable(function: str, name: str, shape: Shape) -> None:
+    """A ValueError if an axis of ``shape`` is longer than any array can be."""
     if max(shape, default=0) > sys.maxsize:
         raise ValueError(
-            f"[{function}] {name} has more elements than any memory holds, got {describe(shape)}"
+            f"[{function}] {name} means more elements than any memory holds, got {describe(shape)}"
         )
-    return shape
 
 
 def as_axis(function: str, axis: Any, ndim: int) -> int:

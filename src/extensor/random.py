@@ -20,7 +20,7 @@ import numpy as np
 
 from ._habits import RANDOM as _RANDOM
 from ._habits import missing_from as _missing_from
-from .checks import as_axis, as_bool, as_floating, as_int, as_number, as_shape, as_tensor
+from .checks import as_axis, as_bool, as_floating, as_int, as_length, as_number, as_shape, as_tensor
 from .dtypes import FLOATING, INTEGER, REAL_FLOATING, as_dtype, bool_, float32, float64, int64
 from .errors import describe
 from .graph import repeated
@@ -214,9 +214,7 @@ def permutation(rng: Rng, n: Any) -> ExTensor:
         >>> et.random.permutation(0, 5).tolist()
         [2, 4, 3, 0, 1]
     """
-    count = as_int("permutation", "n", n)
-    if count < 0:
-        raise ValueError(f"[permutation] n must not be negative, got {count}")
+    count = as_length("permutation", "n", n)
     source = as_generator("permutation", rng)
     return drawn("permutation", lambda: source.permutation(count), int64)
 

@@ -164,3 +164,21 @@ def test_nothing_warns() -> None:
     assert np.isnan(et.linalg.eig_backward(grads, et.eye(2), u * float("inf"), v).numpy()).all()
     with pytest.raises(ValueError, match=r"^\[rfftfreq\] d must not be 0 nor next to it"):
         et.fft.rfftfreq(4, 5e-324)
+
+
+@pytest.mark.parametrize(
+    ("call", "names"),
+    [
+        (lambda n: et.zeros(n), r"\[zeros\] shape"),
+        (lambda n: et.linspace(0, 1, n), r"\[linspace\] num"),
+        (lambda n: et.eye(n), r"\[eye\] n"),
+        (lambda n: et.eye(1, n), r"\[eye\] m"),
+        (lambda n: et.fft.fftfreq(n), r"\[fftfreq\] n"),
+        (lambda n: et.fft.rfftfreq(n), r"\[rfftfreq\] n"),
+        (lambda n: et.random.permutation(0, n), r"\[permutation\] n"),
+    ],
+)
+@pytest.mark.parametrize("n", [2**63, 10**400], ids=["2**63", "10**400"])
+def test_lengths_no_array_has(call: Callable[[int], object], names: str, n: int) -> None:
+    with pytest.raises(ValueError, match=f"^{names} means more elements than any memory holds"):
+        call(n)

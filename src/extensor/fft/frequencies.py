@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..checks import as_axes, as_floating, as_int, as_number, as_tensor, takes_complex
+from ..checks import as_axes, as_floating, as_length, as_number, as_tensor, takes_complex
 from ..dtypes import REAL_FLOATING, as_dtype, float32
 from ..graph import backward_of, differentiable
 from ..ops.creation import allocate
@@ -20,7 +20,7 @@ __all__ = [
 
 
 def _spacing(function: str, n: Any, d: Any, dtype: Any) -> tuple[int, float, Any]:
-    count, step = as_int(function, "n", n), as_number(function, "d", d)
+    count, step = as_length(function, "n", n), as_number(function, "d", d)
     wanted = as_dtype(function, float32 if dtype is None else dtype)
     if wanted not in REAL_FLOATING:
         raise TypeError(f"[{function}] dtype must be real and floating, got {wanted}")

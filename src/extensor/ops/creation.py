@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import kernels
 from .._misfits import explained
-from ..checks import as_bool, as_floating, as_int, as_number, as_shape, as_tensor, takes_complex
+from ..checks import as_bool, as_floating, as_int, as_length, as_number, as_shape, as_tensor, takes_complex
 from ..dtypes import FLOATING, as_dtype, bool_, float32, int64
 from ..graph import backward_of, differentiable
 from ..tensor import ExTensor, Shape
@@ -222,9 +222,7 @@ def linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype:
         [0.0, 0.25, 0.5, 0.75, 1.0]
     """
     ends = as_number("linspace", "start", start), as_number("linspace", "stop", stop)
-    count = as_int("linspace", "num", num)
-    if count < 0:
-        raise ValueError(f"[linspace] num must not be negative, got {count}")
+    count = as_length("linspace", "num", num)
     endpoint = as_bool("linspace", "endpoint", endpoint)
     return allocate("linspace", kernels.linspace, *ends, count, endpoint, as_dtype("linspace", dtype))
 
@@ -244,10 +242,8 @@ def eye(n: Any, m: Any = None, k: Any = 0, dtype: Any = float32) -> ExTensor:
         >>> et.eye(2).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
     """
-    rows = as_int("eye", "n", n)
-    columns = rows if m is None else as_int("eye", "m", m)
-    if rows < 0 or columns < 0:
-        raise ValueError(f"[eye] n and m must not be negative, got {rows} and {columns}")
+    rows = as_length("eye", "n", n)
+    columns = rows if m is None else as_length("eye", "m", m)
     diagonal = min(max(as_int("eye", "k", k), -rows), columns)
     return allocate("eye", kernels.eye, rows, columns, diagonal, as_dtype("eye", dtype))
 
