@@ -191,7 +191,8 @@ def as_length(function: str, name: str, value: Any) -> int:
     length = as_int(function, name, value)
     if length < 0:
         raise ValueError(f"[{function}] {name} must not be negative, got {length}")
-    _check_countable(function, name, (length,))
+    if length > sys.maxsize:
+        raise _uncountable(function, name, length)
     return length
 
 
@@ -202,16 +203,13 @@ def as_shape(function: str, name: str, value: Any) -> Shape:
         raise ValueError(f"[{function}] {name} must not have negative lengths, got {shape}")
     if len(shape) > MOST_AXES:
         raise ValueError(f"[{function}] {name} has {len(shape)} axes; at most {MOST_AXES} are possible")
-    _check_countable(function, name, shape)
+    if max(shape, default=0) > sys.maxsize:
+        raise _uncountable(function, name, shape)
     return shape
 
 
-def _check_countable(function: str, name: str, shape: Shape) -> None:
-    """A ValueError if an axis of ``shape`` is longer than any array can be."""
-    if max(shape, default=0) > sys.maxsize:
-        raise ValueError(
-            f"[{function}] {name} means more elements than any memory holds, got {describe(shape)}"
-        )
+def _uncountable(function: str, name: str, value: Any) -> ValueError:
+    return ValueError(f"[{function}] {name} means more elements than any memory holds, got {describe(value)}")
 
 
 def as_axis(function: str, axis: Any, ndim: int) -> int:

@@ -521,13 +521,14 @@ def _unpickled(kind: type[ExTensor], array: np.ndarray, requires_grad: bool) -> 
 
 
 MOST_AXES = 64  # of an array of NumPy
+_NUMBERS = frozenset({float, int, bool, complex})
 
 
 def needs_grad(value: Any, depth: int = 0) -> bool:
     """Whether a value, or a tensor in a list of values, requires a gradient. No tensor is made of lists any deeper."""
     if isinstance(value, ExTensor):
         return value._requires_grad
-    if not isinstance(value, (list, tuple)) or depth == MOST_AXES:
+    if not isinstance(value, (list, tuple)) or depth == MOST_AXES or _NUMBERS.issuperset(map(type, value)):
         return False
     if not any(issubclass(kind, (ExTensor, list, tuple)) for kind in set(map(type, value))):
         return False
@@ -546,13 +547,12 @@ def kinds_in(function: str, name: str, data: Any) -> dict[type, Any]:
     found: dict[type, Any] = {}
     level: Sequence[Any] = data
     for _ in range(MOST_AXES):
-        kinds = dict(zip(map(type, level), level))
-        found |= kinds
-        nested = [kind for kind in kinds if issubclass(kind, (list, tuple))]
+        types = list(map(type, level))
+        kinds = set(types)
+        nested = {kind for kind in kinds if issubclass(kind, (list, tuple))}
+        found |= {kind: level[types.index(kind)] for kind in kinds - nested}
         if not nested:
             return found
-        for kind in nested:
-            found.pop(kind)
         inner = level if len(nested) == len(kinds) else [p for p in level if isinstance(p, (list, tuple))]
         level = list(chain.from_iterable(dict(zip(map(id, inner), inner)).values()))  # each list once
     raise ValueError(
@@ -570,10 +570,8 @@ def _leaves(data: Any) -> Iterator[Any]:
 
 def _check_leaves(function: str, data: Any, kinds: dict[type, Any], wanted: np.dtype[Any] | None) -> None:
     """Masks have no place in a tensor, nor has the imaginary part in a real one; NumPy drops both."""
-    loses = wanted is not None and wanted not in (
-        bool_,
-        *COMPLEX,
-    )  # a dtype of float64 equals None, but is not None
+    # a dtype of float64 equals None, but is not None
+    loses = wanted is not None and wanted not in (bool_, *COMPLEX)
     masks = any(issubclass(kind, np.ma.MaskedArray) for kind in kinds)
     if not loses and not masks:
         return
@@ -593,11 +591,18 @@ def _check_leaves(function: str, data: Any, kinds: dict[type, Any], wanted: np.d
 _OF_PYTHON = {float64: float32, complex128: complex64, int32: int64}
 
 
+def _is_plain(data: Any) -> bool:
+    """Whether it is an array, a number or a flat list of numbers: nothing to search."""
+    if type(data) is list:
+        return _NUMBERS.issuperset(map(type, data))
+    return type(data) is np.ndarray or type(data) in _NUMBERS
+
+
 def _to_numpy(function: str, data: Any, dtype: Any, copy: bool | None) -> np.ndarray:
     wanted = None if dtype is None else as_dtype(function, dtype)
     if isinstance(data, ExTensor):
         data = data._array
-    kinds = kinds_in(function, "data", data)
+    kinds = {} if _is_plain(data) else kinds_in(function, "data", data)
     typed = type(data) is np.ndarray or any(
         hasattr(one, "dtype") or hasattr(one, "__array__") for one in kinds.values()
     )
@@ -608,9 +613,8 @@ def _to_numpy(function: str, data: Any, dtype: Any, copy: bool | None) -> np.nda
     if isinstance(data, (np.ndarray, np.generic)):
         _check_supported(function, data.dtype)
     try:
-        with np.errstate(
-            all="ignore"
-        ):  # beyond the range is inf, a nan as an int is what the processor makes of it
+        # beyond the range is inf, a nan as an int is what the processor makes of it
+        with np.errstate(all="ignore"):
             array = np.array(data, dtype=wanted, copy=copy)
     except (ValueError, OverflowError) as error:
         raise ValueError(
