@@ -211,7 +211,7 @@ void bind_reduce(PyObject* kernels) {
 Ref<> sum_to_shape(PyArrayObject* x, int ndim, const npy_intp* shape) {
   if (ndim > PyArray_NDIM(x) || !is_float(dtype_of(x)) || !is_readable(x)) return owned(not_covered());
   const int extra = PyArray_NDIM(x) - ndim;
-  uint64_t reduced = (uint64_t(1) << extra) - 1;
+  uint64_t reduced = extra < 64 ? (uint64_t(1) << extra) - 1 : ~uint64_t(0);
   for (int axis = 0; axis < ndim; ++axis) {
     const npy_intp length = PyArray_DIM(x, axis + extra);
     if (shape[axis] == 1 && length != 1) reduced |= uint64_t(1) << (axis + extra);

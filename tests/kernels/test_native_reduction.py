@@ -201,6 +201,14 @@ def test_sum_to_shape(shape: tuple[int, ...], dtype: Any) -> None:
     assert NATIVE["sum_to_shape"](x, (1, *shape)) is NotImplemented
 
 
+@pytest.mark.parametrize("axes", [63, 64])
+def test_sum_of_all_axes_an_array_can_have(axes: int) -> None:
+    """64 axes take all bits of the set of axes."""
+    x = np.ones((2, 3) + (1,) * (axes - 2), np.float32)
+    assert NATIVE["sum_to_shape"](x, ()) == 6
+    assert NATIVE["sum"](x, tuple(range(axes)), False) == 6
+
+
 @pytest.mark.parametrize("dtype", [*DTYPES, np.float16])
 @pytest.mark.parametrize("kind", ["argmax", "argmin"])
 def test_argmax_finds_the_first(kind: str, dtype: Any) -> None:
