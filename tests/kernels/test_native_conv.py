@@ -211,6 +211,18 @@ def test_pools_of_two_by_two(width: int, dtype: Any) -> None:
         found, expected = KERNELS[name].native(*args), KERNELS[name].reference(*args)
         np.testing.assert_array_equal(found, expected)
         assert not np.signbit(found[found == 0]).any() or name == "max_pool2d"
+    a, b, c, d = (x[:, :, i:4:2, j : 2 * (width // 2) : 2].astype(np.float64) for i in (0, 1) for j in (0, 1))
+    with np.errstate(invalid="ignore"):
+        mean = (((0.0 + a + c) + (0.0 + b + d)) / 4).astype(dtype)
+    found = KERNELS["avg_pool2d"].native(x, *options, True)
+    np.testing.assert_array_equal(found, mean)
+    np.testing.assert_array_equal(np.signbit(found[found == 0]), np.signbit(mean[mean == 0]))
+    g.flat[::5] = -0.0
+    share = np.zeros_like(x)
+    share[:, :, :4, : 2 * (width // 2)] = np.repeat(np.repeat(0.0 + g / 4, 2, axis=2), 2, axis=3)
+    found = KERNELS["avg_pool2d_backward"].native(g, x.shape, *options, True)
+    np.testing.assert_array_equal(found, share)
+    assert not np.signbit(found[found == 0]).any()
 
 
 @pytest.mark.parametrize(("outputs", "size", "images"), [(18, (33, 31), 9), (16, (14, 10), 64)])

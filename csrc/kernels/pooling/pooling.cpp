@@ -63,8 +63,17 @@ struct Pairs {
     split(below, count, c, d);
   }
   EXTENSOR_INLINE Vec<T> max() const { return larger(larger(a, b), larger(c, d)); }
+  // In float64, as mean_plane adds: down the columns first.
+  EXTENSOR_INLINE Vec<T> mean() const {
+    if constexpr (sizeof(T) == sizeof(double)) return mean_of(a, b, c, d);
+    else return narrow(mean_of(widen_low(a), widen_low(b), widen_low(c), widen_low(d)),
+                       mean_of(widen_high(a), widen_high(b), widen_high(c), widen_high(d)));
+  }
 
  private:
+  EXTENSOR_INLINE static Vec<double> mean_of(Vec<double> a, Vec<double> b, Vec<double> c, Vec<double> d) {
+    return ((0.0 + a + c) + (b + d)) * 0.25;
+  }
   EXTENSOR_INLINE static void split(const T* x, int64_t count, Vec<T>& even, Vec<T>& odd) {
     constexpr int lanes = Vec<T>::lanes;
     if (count == lanes) return split_pairs(load(x), load(x + lanes), even, odd);
@@ -83,14 +92,24 @@ EXTENSOR_INLINE void store_joined(T* to, Vec<T> even, Vec<T> odd, int64_t count)
   if (2 * count > lanes) store_first(to + lanes, second, 2 * count - lanes);
 }
 
-template <class T>
-void max_pairs(const PoolShape& s, const T* x, T* y) {
+template <class T, class Of>
+EXTENSOR_INLINE void of_pairs(const PoolShape& s, const T* x, T* y, const Of& of) {
   constexpr int lanes = Vec<T>::lanes;
   const int64_t width = s.x[1], whole = s.y[1] / lanes * lanes, rest = s.y[1] - whole;
   for (int64_t i = 0; i < s.y[0]; ++i, x += 2 * width, y += s.y[1]) {
-    for (int64_t j = 0; j < whole; j += lanes) store(y + j, Pairs<T>(x + 2 * j, x + 2 * j + width, lanes).max());
-    if (rest > 0) store_first(y + whole, Pairs<T>(x + 2 * whole, x + 2 * whole + width, rest).max(), rest);
+    for (int64_t j = 0; j < whole; j += lanes) store(y + j, of(Pairs<T>(x + 2 * j, x + 2 * j + width, lanes)));
+    if (rest > 0) store_first(y + whole, of(Pairs<T>(x + 2 * whole, x + 2 * whole + width, rest)), rest);
   }
+}
+
+template <class T>
+void max_pairs(const PoolShape& s, const T* x, T* y) {
+  of_pairs(s, x, y, [](const Pairs<T>& pairs) { return pairs.max(); });
+}
+
+template <class T>
+void mean_pairs(const PoolShape& s, const T* x, T* y) {
+  of_pairs(s, x, y, [](const Pairs<T>& pairs) { return pairs.mean(); });
 }
 
 // The windows of a row that have their column `offset` on the plane.
@@ -131,19 +150,35 @@ EXTENSOR_INLINE void max_backward_run(Vec<T> g, const Pairs<T>& x, T* grad, T* g
   store_joined(grad_below, select(at_c, after_b, other), select(at_d, after_c, other), count);
 }
 
-template <class T>
-void max_backward_pairs(const PoolShape& s, const T* g, const T* x, T* grad) {
+// `run` writes the gradients of up to a vector of windows, from the place `at` of both rows on. What lies in no window gets 0.
+template <class T, class Run>
+EXTENSOR_INLINE void backward_of_pairs(const PoolShape& s, const T* g, T* grad, const Run& run) {
   constexpr int lanes = Vec<T>::lanes;
   const int64_t width = s.x[1], whole = s.y[1] / lanes * lanes, rest = s.y[1] - whole;
-  for (int64_t i = 0; i < s.y[0]; ++i, g += s.y[1], x += 2 * width, grad += 2 * width) {
-    for (int64_t j = 0; j < whole; j += lanes)
-      max_backward_run(load(g + j), Pairs<T>(x + 2 * j, x + 2 * j + width, lanes), grad + 2 * j, grad + 2 * j + width, lanes);
-    if (rest > 0)
-      max_backward_run(load_first(g + whole, rest), Pairs<T>(x + 2 * whole, x + 2 * whole + width, rest), grad + 2 * whole,
-                       grad + 2 * whole + width, rest);
-    for (int64_t c = 2 * s.y[1]; c < width; ++c) grad[c] = grad[c + width] = T(0);
+  for (int64_t i = 0, at = 0; i < s.y[0]; ++i, g += s.y[1], at += 2 * width) {
+    for (int64_t j = 0; j < whole; j += lanes) run(load(g + j), at + 2 * j, lanes);
+    if (rest > 0) run(load_first(g + whole, rest), at + 2 * whole, rest);
+    for (int64_t c = at + 2 * s.y[1]; c < at + width; ++c) grad[c] = grad[c + width] = T(0);
   }
-  for (int64_t c = 0; c < (s.x[0] - 2 * s.y[0]) * width; ++c) grad[c] = T(0);
+  for (int64_t c = 2 * s.y[0] * width; c < s.x[0] * width; ++c) grad[c] = T(0);
+}
+
+template <class T>
+void max_backward_pairs(const PoolShape& s, const T* g, const T* x, T* grad) {
+  const int64_t width = s.x[1];
+  backward_of_pairs(s, g, grad, [&](Vec<T> upstream, int64_t at, int64_t count) {
+    max_backward_run(upstream, Pairs<T>(x + at, x + at + width, count), grad + at, grad + at + width, count);
+  });
+}
+
+template <class T>
+void mean_backward_pairs(const PoolShape& s, const T* g, T* grad) {
+  const int64_t width = s.x[1];
+  backward_of_pairs(s, g, grad, [&](Vec<T> upstream, int64_t at, int64_t count) {
+    const Vec<T> share = 0.0 + upstream * 0.25;  // a sum: a negative zero alone becomes 0
+    store_joined(grad + at, share, share, count);
+    store_joined(grad + at + width, share, share, count);
+  });
 }
 
 template <class T>
@@ -233,6 +268,11 @@ void max_pool_backward(const PoolShape& s, const T* g, const T* x, T* grad) {
 template <class T>
 void mean_pool(const PoolShape& s, const double* divisors, const T* x, T* y) {
   const int64_t from = s.x[0] * s.x[1], to = s.y[0] * s.y[1];
+  if (is_in_pairs(s)) {  // every divisor is 4
+    return parallel_for(s.planes, pairs_ns(s), [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) mean_pairs(s, x + p * from, y + p * to);
+    });
+  }
   parallel_for(s.planes, windows_ns(s), [&](int64_t begin, int64_t end) {
     Workspace<double> line(s.x[1]);
     for (int64_t p = begin; p < end; ++p) mean_plane(s, divisors, x + p * from, y + p * to, line.data());
@@ -242,6 +282,11 @@ void mean_pool(const PoolShape& s, const double* divisors, const T* x, T* y) {
 template <class T>
 void mean_pool_backward(const PoolShape& s, const double* divisors, const T* g, T* grad) {
   const int64_t from = s.y[0] * s.y[1], to = s.x[0] * s.x[1];
+  if (is_in_pairs(s)) {
+    return parallel_for(s.planes, pairs_ns(s), [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) mean_backward_pairs(s, g + p * from, grad + p * to);
+    });
+  }
   parallel_for(s.planes, windows_ns(s), [&](int64_t begin, int64_t end) {
     Workspace<double> line(s.x[1]);
     for (int64_t p = begin; p < end; ++p) mean_backward_plane(s, divisors, g + p * from, grad + p * to, line.data());
