@@ -57,6 +57,28 @@ def test_python_floats_are_float32_and_arrays_keep_their_dtype(data, dtype):
     assert et.asarray(data).dtype == dtype
 
 
+@pytest.mark.parametrize("dtype", [*EVERY, et.complex64, et.complex128])
+def test_lists_of_tensors_keep_their_dtype(dtype):
+    one, two = et.tensor(1, dtype), et.tensor([0, 1], dtype)
+    for data, shape in (
+        ([one, one], (2,)),
+        ((one, one), (2,)),
+        ([[one], [one]], (2, 1)),
+        ([two, two], (2, 2)),
+    ):
+        found = et.tensor(data)
+        assert (found.dtype, found.shape) == (dtype, shape)
+        assert np.count_nonzero(found.numpy()) == 2
+
+
+@pytest.mark.parametrize("dtype", EVERY)
+@pytest.mark.parametrize("wanted", EVERY)
+def test_lists_of_tensors_become_another_dtype(dtype, wanted):
+    found = et.tensor([et.tensor(1, dtype), et.tensor(0, dtype)], wanted)
+    assert found.dtype == wanted
+    assert found.tolist() == [1, 0]
+
+
 @pytest.mark.parametrize("dtype", EVERY)
 def test_in_and_out(dtype):
     x = et.tensor([[1, 0, 1]], dtype=dtype)

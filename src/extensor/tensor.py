@@ -40,6 +40,7 @@ __all__ = [
     "kinds_in",
     "needs_grad",
     "tensor",
+    "with_arrays",
 ]
 
 Shape: TypeAlias = tuple[int, ...]
@@ -591,6 +592,13 @@ def _check_leaves(function: str, data: Any, kinds: dict[type, Any], wanted: np.d
 _OF_PYTHON = {float64: float32, complex128: complex64, int32: int64}
 
 
+def with_arrays(data: Any) -> Any:
+    """Nested lists with arrays in the place of tensors: the scalars of bfloat16 take numbers of NumPy alone."""
+    if isinstance(data, (list, tuple)):
+        return [with_arrays(part) for part in data]
+    return data._array if isinstance(data, ExTensor) else data
+
+
 def _is_plain(data: Any) -> bool:
     """Whether it is an array, a number or a flat list of numbers: nothing to search."""
     if type(data) is list:
@@ -608,6 +616,8 @@ def _to_numpy(function: str, data: Any, dtype: Any, copy: bool | None) -> np.nda
     )
     if type(NotImplemented) in kinds:  # NumPy asks for its truth, which Python warns of
         raise TypeError(f"[{function}] data must be numbers: got NotImplemented")
+    if any(issubclass(kind, ExTensor) for kind in kinds):
+        data = with_arrays(data)
     if typed:
         _check_leaves(function, data, kinds, wanted)
     if isinstance(data, (np.ndarray, np.generic)):

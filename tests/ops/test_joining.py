@@ -56,6 +56,14 @@ def test_pad_constants(values):
     )
 
 
+@pytest.mark.parametrize("dtype", [et.bfloat16, et.float16, et.float64])
+def test_pad_constants_may_be_tensors(dtype):
+    before, after = et.tensor(0.5, dtype), et.tensor(2, dtype)
+    for mode in ("constant", "edge"):
+        found = et.pad(et.ones(1), 1, mode, [before, after]).tolist()
+        assert found == ([0.5, 1, 2] if mode == "constant" else [1, 1, 1])
+
+
 def test_sums_in_half_precision_round_once():
     grad = np.random.default_rng(0).normal(size=(1001, 3)).astype(np.float16)
     exact = grad.astype(np.float64).sum(0).astype(np.float32).astype(np.float16)

@@ -28,7 +28,7 @@ from ..kernels import reshape as reshape_kernel
 from ..kernels import take as take_kernel
 from ..kernels.reference import joining as kernels
 from ..kernels.reference.resampling import resample, resample_backward
-from ..tensor import ExTensor, Shape, TensorOrShape, kinds_in
+from ..tensor import ExTensor, Shape, TensorOrShape, kinds_in, with_arrays
 from ._wide import computed_wide
 from .broadcasting import sum_to_shape
 from .casting import cast_like
@@ -343,7 +343,7 @@ def _pairs(function: str, name: str, value: Any, ndim: int) -> list[Any]:
     if type(np.ma.masked) in kinds_in(function, name, value):
         raise TypeError(f"[{function}] {name} must be numbers, got a masked one: {describe(value)}")
     try:
-        pairs = np.broadcast_to(np.asarray(value), (ndim, 2))
+        pairs = np.broadcast_to(np.asarray(with_arrays(value)), (ndim, 2))
     except ValueError:
         raise ValueError(
             f"[{function}] {name} must be a number, (before, after), or one such pair for each of the "
