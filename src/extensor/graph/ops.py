@@ -17,7 +17,7 @@ from .._misfits import misfit
 from ..autocast_table import Policy, policy_of
 from ..errors import named_memory_error, named_numpy_error
 from ..kernels.dispatch import widen
-from ..tensor import ExTensor, needs_grad
+from ..tensor import ExTensor, needs_grad, tensor
 from .nodes import PACKAGE, Node, record, refilled
 from .precision import cast_arguments
 from .rules import Rule, Signature
@@ -165,11 +165,13 @@ class Backward(_Function):
         self.formula = formula
         self.is_backward = True
         self.signature = Signature.of(fn)
+        self.has_one_gradient = fn.__annotations__.get("grad_output") == "ExTensor"
         super().__init__(fn, numbers)
 
     def recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The formula in float32 where arguments are half precision, its results in the dtypes of the body's."""
         formula = self.formula
+        args, kwargs = tuple(map(_owned, args)), {name: _owned(value) for name, value in kwargs.items()}
         if formula is None:
             return self.answer(args, kwargs)
         outcome = self.outcome(*args, **kwargs)
@@ -181,12 +183,23 @@ class Backward(_Function):
             if name not in options:
                 break
             given.append(options.pop(name))  # a formula may name its arguments differently
+        if self.has_one_gradient and not isinstance(given[0], ExTensor):
+            given[0] = tensor(given[0])  # the body takes numbers, lists and arrays, a formula does not
         if is_complex(given) and not getattr(formula, "is_for_complex", False):
             formula = _conjugated(formula)
         return _narrow(formula(*map(widen, given), **{k: widen(v) for k, v in options.items()}), *outcome)
 
     def __repr__(self) -> str:
         return f"<backward function {self.__module__}.{self.__qualname__}>"
+
+
+def _owned(value: Any) -> Any:
+    """An argument, or one of several gradients, without memory that the caller may write to: what is called may save it."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if type(value) in (tuple, list):
+        return type(value)(part.copy() if isinstance(part, np.ndarray) else part for part in value)
+    return value
 
 
 class Undifferentiated(_Function):

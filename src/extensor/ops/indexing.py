@@ -127,8 +127,7 @@ def index(x: ExTensor, key: Any) -> ExTensor:
 
 
 def _index_formula(g: Any, x: Any, key: Any) -> ExTensor:
-    grad = as_tensor("index_backward", "grad_output", g)  # a number is one too
-    return index_add(zeros(shape_of("index_backward", "x", x), grad.dtype), key, grad)
+    return index_add(zeros(shape_of("index_backward", "x", x), g.dtype), key, g)
 
 
 @backward_of(index, keeps_shape=("x",), formula=_index_formula)
