@@ -10,9 +10,10 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
+from ._core import this_thread
 from .dtypes import FLOATING, INTEGER
 from .errors import describe
-from .tensor import MOST_AXES, ExTensor, Shape, asarray, needs_grad
+from .tensor import MOST_AXES, ExTensor, Shape, asarray, needs_grad, tensor
 
 Scalar = (bool, int, float)
 MOST_INTS = 2**20  # of a range, which may promise any number
@@ -57,13 +58,14 @@ def as_tensor(function: str, name: str, value: Any) -> ExTensor:
             raise TypeError(
                 f"[{function}] {name} is a {type(value).__name__} of tensors; join them with stack first"
             )
-        try:
-            found = asarray(value)
+        try:  # what is recorded of the caller's array is saved, and he may write to it
+            found = tensor(value) if this_thread.recording else asarray(value)
             if found.dtype.kind == "c":
                 _allow_complex(function, name, found)
             return found
         except (TypeError, ValueError) as error:
-            raise type(error)(f"[{function}] {name}: {str(error).removeprefix('[asarray] ')}") from None
+            said = str(error).removeprefix("[asarray] ").removeprefix("[tensor] ")
+            raise type(error)(f"[{function}] {name}: {said}") from None
     raise TypeError(f"[{function}] {name} must be a tensor, an array or a number, got {describe(value)}")
 
 

@@ -525,15 +525,27 @@ MOST_AXES = 64  # of an array of NumPy
 _NUMBERS = frozenset({float, int, bool, complex})
 
 
-def needs_grad(value: Any, depth: int = 0) -> bool:
+def needs_grad(value: Any) -> bool:
     """Whether a value, or a tensor in a list of values, requires a gradient. No tensor is made of lists any deeper."""
     if isinstance(value, ExTensor):
         return value._requires_grad
-    if not isinstance(value, (list, tuple)) or depth == MOST_AXES or _NUMBERS.issuperset(map(type, value)):
+    if not isinstance(value, (list, tuple)):
         return False
-    if not any(issubclass(kind, (ExTensor, list, tuple)) for kind in set(map(type, value))):
-        return False
-    return any(needs_grad(part, depth + 1) for part in value)
+    level: Sequence[Any] = value
+    for _ in range(MOST_AXES):
+        kinds = set(map(type, level))
+        tensors = any(issubclass(kind, ExTensor) for kind in kinds)
+        if tensors and any(isinstance(part, ExTensor) and part._requires_grad for part in level):
+            return True
+        if not any(issubclass(kind, (list, tuple)) for kind in kinds):
+            return False
+        level = _inner([part for part in level if isinstance(part, (list, tuple))])
+    return False
+
+
+def _inner(lists: Sequence[Any]) -> list[Any]:
+    """What lists hold, each list once, so that those that hold each other stay small."""
+    return list(chain.from_iterable(dict(zip(map(id, lists), lists)).values()))
 
 
 Indices: TypeAlias = ExTensor  # of integers: an argument that never has a gradient
@@ -555,7 +567,7 @@ def kinds_in(function: str, name: str, data: Any) -> dict[type, Any]:
         if not nested:
             return found
         inner = level if len(nested) == len(kinds) else [p for p in level if isinstance(p, (list, tuple))]
-        level = list(chain.from_iterable(dict(zip(map(id, inner), inner)).values()))  # each list once
+        level = _inner(inner)
     raise ValueError(
         f"[{function}] {name} is a list nested more than {MOST_AXES} deep, more than a tensor has axes"
     )

@@ -106,3 +106,75 @@ def test_a_list_that_holds_itself_is_refused_by_name(name: str) -> None:
     x = et.tensor([1.0, 2.0], requires_grad=True)
     with pytest.raises(ValueError, match=rf"\[{name}\] grad_output: data is a list nested more than 64 deep"):
         getattr(et, name)(endless, x, x if name == "multiply_backward" else 0)
+
+
+VIEWS = {
+    "reshape": lambda b: et.reshape(b, (4,)),
+    "flatten": et.flatten,
+    "astype": lambda b: et.astype(b, et.float32),
+    "transpose": et.transpose,
+    "index": lambda b: et.index(b, slice(None)),
+    "flip": et.flip,
+    "squeeze": et.squeeze,
+    "expand_dims": lambda b: et.expand_dims(b, 0),
+    "broadcast_to": lambda b: et.broadcast_to(b, (1, 2, 2)),
+    "split": lambda b: et.split(b, 1)[0],
+    "broadcast_arrays": lambda b: et.broadcast_arrays(b, b)[0],
+    "sum_to_shape": lambda b: et.sum_to_shape(b, (2, 2)),
+    "reshape_backward": lambda b: et.reshape_backward(b, (2, 2)),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_of_the_callers_array_is_a_copy(name: str) -> None:
+    array = np.arange(4.0, dtype=np.float32).reshape(2, 2)
+    found = VIEWS[name](array)  # type: ignore[no-untyped-call]
+    before = found.tolist()
+    array[...] = 7
+    assert found.tolist() == before
+
+
+def test_a_view_of_a_tensor_shares_its_memory() -> None:
+    x = et.arange(4, dtype="float32")
+    assert np.shares_memory(et.reshape(x, (2, 2)).numpy(), x.numpy())
+
+
+MODULES = {
+    "Flatten": (et.nn.Sequential(et.nn.Flatten(), et.nn.Linear(6, 2, rng=0)), et.float32, (2, 2, 3)),
+    "LSTM": (et.nn.LSTM(3, 2, rng=0), et.float32, (2, 2, 3)),
+    "MultiHeadAttention": (et.nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, rng=0), et.float32, (2, 3, 4)),
+    "GPT": (et.models.GPT(5, 4, n_layer=1, n_head=1, n_embd=4, rng=0), et.int64, (2, 3)),
+    "LSTMLanguageModel": (et.models.LSTMLanguageModel(5, 4, 4, rng=0), et.int64, (2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("autocast", [False, True])
+def test_the_caller_may_write_to_a_batch(name: str, autocast: bool) -> None:
+    module, dtype, shape = MODULES[name]
+    found: list[list[Any]] = []
+    for overwrite in (False, True):
+        module.zero_grad()
+        batch = np.arange(np.prod(shape)).reshape(shape).astype(dtype) % 5
+        with et.autocast(et.bfloat16 if autocast else et.float32):
+            y = module(batch)
+            y = y if isinstance(y, et.ExTensor) else y[0]
+            loss = (y * y).sum()
+        if overwrite:
+            batch[...] = 0
+        loss.backward()
+        found.append([p.grad.tolist() for p in module.parameters() if p.grad is not None])
+    assert found[0] == found[1]
+
+
+def test_the_caller_may_write_to_half_precision_under_autocast() -> None:
+    w, b = (
+        et.tensor([1.0, 2.0], et.bfloat16, requires_grad=True),
+        et.tensor([3.0, 4.0], et.bfloat16).numpy().copy(),
+    )
+    with et.autocast(et.bfloat16):
+        loss = w @ b
+    b[:] = 0
+    loss.backward()
+    assert w.grad is not None
+    assert w.grad.tolist() == [3, 4]

@@ -83,7 +83,9 @@ class _Function(OpBase):
             if not self.planned:  # a user's, whose warnings are not ours
                 return self.fn(*args, **kwargs)
             with np.errstate(all="ignore"):
-                return self.fn(*args, **kwargs)
+                found = self.fn(*args, **kwargs)
+            arrays = [value for value in (*args, *kwargs.values()) if isinstance(value, np.ndarray)]
+            return _apart(found, arrays) if arrays else found
         except (TypeError, ValueError, IndexError, OverflowError, RuntimeError) as error:
             better: Exception | None = misfit(self.fn, error, args, kwargs)
             if better is None and self.planned:
@@ -171,7 +173,6 @@ class Backward(_Function):
     def recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The formula in float32 where arguments are half precision, its results in the dtypes of the body's."""
         formula = self.formula
-        args, kwargs = tuple(map(_owned, args)), {name: _owned(value) for name, value in kwargs.items()}
         if formula is None:
             return self.answer(args, kwargs)
         outcome = self.outcome(*args, **kwargs)
@@ -193,13 +194,13 @@ class Backward(_Function):
         return f"<backward function {self.__module__}.{self.__qualname__}>"
 
 
-def _owned(value: Any) -> Any:
-    """An argument, or one of several gradients, without memory that the caller may write to: what is called may save it."""
-    if isinstance(value, np.ndarray):
-        return value.copy()
-    if type(value) in (tuple, list):
-        return type(value)(part.copy() if isinstance(part, np.ndarray) else part for part in value)
-    return value
+def _apart(found: Any, arrays: list[np.ndarray]) -> Any:
+    """A result that is a view of one of the caller's arrays, to which he may write, becomes a copy."""
+    if isinstance(found, ExTensor):
+        return tensor(found) if any(np.may_share_memory(found._array, array) for array in arrays) else found
+    if isinstance(found, (tuple, list)):
+        return refilled(type(found), [_apart(part, arrays) for part in found])
+    return found
 
 
 class Undifferentiated(_Function):

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..autocast_table import Policy
 from ..dtypes import HALF, as_dtype, bfloat16, float16, float32
-from ..tensor import ExTensor, asarray, needs_grad
+from ..tensor import ExTensor, asarray, needs_grad, tensor
 from .nodes import Node
 from .rules import Rule
 from .state import StateBlock, this_thread
@@ -163,7 +163,7 @@ def _as_operand(value: Any) -> Any:
     if not isinstance(value, (float, np.generic, np.ndarray, list, tuple)) or needs_grad(value):
         return value
     try:
-        found = asarray(value)
+        found = tensor(value)  # a copy: the call may save it
     except (TypeError, ValueError):
         return value  # what is wrong with it, the body knows how to say
     return found if found.dtype in _CASTABLE else value

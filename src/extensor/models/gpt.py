@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import init, nn, random
+from ..checks import as_tensor
 from ..compile import Compiled
 from ..graph import no_grad
 from ..nn._random import rng_or_default
@@ -148,7 +149,8 @@ class GPT(nn.Module):
 
     def _placed(self, tokens: Any, caches: Sequence[nn.KVCache] | None) -> tuple[ExTensor, int]:
         """The tokens, and how many came before them."""
-        tokens, seen = asarray(tokens), 0 if caches is None else len(caches[0])
+        tokens = as_tensor(type(self).__name__, "tokens", tokens)
+        seen = 0 if caches is None else len(caches[0])
         if tokens.ndim != 2 or seen + tokens.shape[1] > self.block_size:
             after = f" after {seen} others" if seen else ""
             raise ValueError(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import nn
+from ..checks import as_tensor
 from ..nn._random import rng_or_default
 from ..random import Rng
-from ..tensor import ExTensor, asarray
+from ..tensor import ExTensor
 
 __all__ = ["LSTMLanguageModel"]
 
@@ -45,7 +46,7 @@ class LSTMLanguageModel(nn.Module):
 
     def forward(self, tokens: ExTensor, state: Any = None) -> tuple[ExTensor, Any]:
         """Logits of shape (N, T, vocab_size) for tokens of shape (N, T), and the state to go on from."""
-        tokens = asarray(tokens)
+        tokens = as_tensor("LSTMLanguageModel", "tokens", tokens)
         once = (
             self.training and not self.drop.p
         )  # nothing comes between a row of the table and the layer's product
