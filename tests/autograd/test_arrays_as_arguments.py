@@ -43,6 +43,15 @@ def test_a_gradient_that_is_no_tensor(name: str) -> None:
             np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
+def test_lists_in_the_place_of_other_tensors() -> None:
+    b = et.tensor(2.0, requires_grad=True)
+    lists = et.betainc_backward([1.0, 1.0], [1.5, 2.5], b, [0.25, 0.5])  # type: ignore[arg-type]
+    tensors = et.betainc_backward(et.ones(2), et.tensor([1.5, 2.5]), b, et.tensor([0.25, 0.5]))
+    for found, expected in zip(lists, tensors, strict=True):
+        if isinstance(expected, et.ExTensor):
+            np.testing.assert_array_equal(found.numpy(), expected.numpy())
+
+
 @pytest.mark.parametrize("grad", [2.0, np.float64(2), np.array(2.0), et.tensor(2.0)])
 def test_a_number_as_the_gradient_of_one_element(grad: Any) -> None:
     x = et.tensor([1.0, 2.0, 3.0], requires_grad=True)

@@ -168,6 +168,7 @@ class Backward(_Function):
         self.is_backward = True
         self.signature = Signature.of(fn)
         self.has_one_gradient = fn.__annotations__.get("grad_output") == "ExTensor"
+        self.takes_lists = [fn.__annotations__.get(name) == "ExTensor" for name in self.signature.names]
         super().__init__(fn, numbers)
 
     def recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -184,8 +185,12 @@ class Backward(_Function):
             if name not in options:
                 break
             given.append(options.pop(name))  # a formula may name its arguments differently
+        # The body takes numbers and lists; a formula knows numbers beside tensors, its gradient is one.
+        for i, takes in enumerate(self.takes_lists[: len(given)]):
+            if takes and isinstance(given[i], (list, tuple)):
+                given[i] = tensor(given[i])
         if self.has_one_gradient and not isinstance(given[0], ExTensor):
-            given[0] = tensor(given[0])  # the body takes numbers, lists and arrays, a formula does not
+            given[0] = tensor(given[0])
         if is_complex(given) and not getattr(formula, "is_for_complex", False):
             formula = _conjugated(formula)
         return _narrow(formula(*map(widen, given), **{k: widen(v) for k, v in options.items()}), *outcome)
