@@ -182,3 +182,14 @@ def test_nothing_warns() -> None:
 def test_lengths_no_array_has(call: Callable[[int], object], names: str, n: int) -> None:
     with pytest.raises(ValueError, match=f"^{names} means more elements than any memory holds"):
         call(n)
+
+
+def test_a_grid_of_negative_lengths() -> None:
+    for call in (
+        et.affine_grid,
+        lambda theta, size: et.affine_grid_backward(et.ones((1, 0, 4, 3)), theta, size),
+    ):
+        with pytest.raises(
+            ValueError, match=r"^\[affine_grid(_backward)?\] size must not have negative lengths"
+        ):
+            call(et.ones((1, 3, 4)), (1, 0, -3, 1, 0))

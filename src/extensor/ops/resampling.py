@@ -21,6 +21,7 @@ from ..checks import (
     as_int,
     as_ints,
     as_number,
+    as_shape,
     check_needs,
     differentiable_input,
     shape_of,
@@ -455,7 +456,7 @@ def _slope(
 
 def _base(function: str, theta: Shape, size: Any, align_corners: Any) -> np.ndarray:
     """The places of an identity map with a 1 behind each: (points, count + 1)."""
-    lengths = as_ints(function, "size", size)
+    lengths = as_shape(function, "size", size)
     count = len(lengths) - 2
     if count not in (2, 3) or theta != (lengths[0], count, count + 1):
         raise ValueError(
@@ -491,7 +492,7 @@ def affine_grid(theta: ExTensor, size: Any, align_corners: bool = False) -> ExTe
     theta = as_floating("affine_grid", "theta", theta)
     base = ExTensor(_base("affine_grid", theta.shape, size, align_corners).astype(theta.dtype))
     found = matmul(base, swapaxes(theta, 1, 2))
-    return reshape(found, (theta.shape[0], *as_ints("affine_grid", "size", size)[2:], theta.shape[1]))
+    return reshape(found, (theta.shape[0], *as_shape("affine_grid", "size", size)[2:], theta.shape[1]))
 
 
 @backward_of(affine_grid)
@@ -509,7 +510,7 @@ def affine_grid_backward(
     theta = differentiable_input(function, "theta", theta)
     base = ExTensor(_base(function, theta.shape, size, align_corners).astype(theta.dtype))
     grad = as_grad(
-        function, grad_output, (theta.shape[0], *as_ints(function, "size", size)[2:], theta.shape[1])
+        function, grad_output, (theta.shape[0], *as_shape(function, "size", size)[2:], theta.shape[1])
     )
     flat = reshape(grad, (theta.shape[0], base.shape[0], theta.shape[1]))
     return cast_like(matmul(swapaxes(flat, 1, 2), base), theta)
