@@ -58,13 +58,15 @@ def as_tensor(function: str, name: str, value: Any) -> ExTensor:
             raise TypeError(
                 f"[{function}] {name} is a {type(value).__name__} of tensors; join them with stack first"
             )
-        try:  # what is recorded of the caller's array is saved, and he may write to it
-            found = tensor(value) if this_thread.recording else asarray(value)
+        # What is recorded of the caller's array is saved, and he may write to it.
+        make = tensor if isinstance(value, np.ndarray) and this_thread.recording else asarray
+        try:
+            found = make(value)
             if found.dtype.kind == "c":
                 _allow_complex(function, name, found)
             return found
         except (TypeError, ValueError) as error:
-            said = str(error).removeprefix("[asarray] ").removeprefix("[tensor] ")
+            said = str(error).removeprefix(f"[{make.__name__}] ")
             raise type(error)(f"[{function}] {name}: {said}") from None
     raise TypeError(f"[{function}] {name} must be a tensor, an array or a number, got {describe(value)}")
 

@@ -202,7 +202,9 @@ class Backward(_Function):
 def _apart(found: Any, arrays: list[np.ndarray]) -> Any:
     """A result that is a view of one of the caller's arrays, to which he may write, becomes a copy."""
     if isinstance(found, ExTensor):
-        return tensor(found) if any(np.may_share_memory(found._array, array) for array in arrays) else found
+        data = found._data  # on another device it shares nothing
+        shares = type(data) is np.ndarray and any(np.may_share_memory(data, array) for array in arrays)
+        return tensor(found) if shares else found
     if isinstance(found, (tuple, list)):
         return refilled(type(found), [_apart(part, arrays) for part in found])
     return found
