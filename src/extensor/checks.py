@@ -13,7 +13,8 @@ import numpy as np
 from ._core import this_thread
 from .dtypes import FLOATING, INTEGER
 from .errors import describe
-from .tensor import MOST_AXES, ExTensor, Shape, asarray, needs_grad, tensor
+from .nested import MOST_AXES, needs_grad
+from .tensor import ExTensor, Shape, asarray, tensor
 
 Scalar = (bool, int, float)
 MOST_INTS = 2**20  # of a range, which may promise any number

@@ -6,8 +6,7 @@ The operators and the methods that mirror functions (``x + y``, ``x.sum()``) are
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 import numpy as np
@@ -28,6 +27,7 @@ from .dtypes import (
     int64,
 )
 from .errors import GraphError, describe
+from .nested import is_plain, kinds_in, leaves, with_arrays
 
 __all__ = [
     "ExTensor",
@@ -37,10 +37,7 @@ __all__ = [
     "TensorOrShape",
     "asarray",
     "from_dlpack",
-    "kinds_in",
-    "needs_grad",
     "tensor",
-    "with_arrays",
 ]
 
 Shape: TypeAlias = tuple[int, ...]
@@ -521,64 +518,9 @@ def _unpickled(kind: type[ExTensor], array: np.ndarray, requires_grad: bool) -> 
     return kind._unpickled(array, requires_grad)
 
 
-MOST_AXES = 64  # of an array of NumPy
-_NUMBERS = frozenset({float, int, bool, complex})
-
-
-def needs_grad(value: Any) -> bool:
-    """Whether a value, or a tensor in a list of values, requires a gradient. No tensor is made of lists any deeper."""
-    if isinstance(value, ExTensor):
-        return value._requires_grad
-    if not isinstance(value, (list, tuple)):
-        return False
-    level: Sequence[Any] = value
-    for _ in range(MOST_AXES):
-        kinds = set(map(type, level))
-        tensors = any(issubclass(kind, ExTensor) for kind in kinds)
-        if tensors and any(isinstance(part, ExTensor) and part._requires_grad for part in level):
-            return True
-        if not any(issubclass(kind, (list, tuple)) for kind in kinds):
-            return False
-        level = _inner([part for part in level if isinstance(part, (list, tuple))])
-    return False
-
-
-def _inner(lists: Sequence[Any]) -> list[Any]:
-    """What lists hold, each list once, so that those that hold each other stay small."""
-    return list(chain.from_iterable(dict(zip(map(id, lists), lists)).values()))
-
-
 Indices: TypeAlias = ExTensor  # of integers: an argument that never has a gradient
 TensorOrShape: TypeAlias = ExTensor | Shape
 TensorOrDtype: TypeAlias = ExTensor | np.dtype[Any]
-
-
-def kinds_in(function: str, name: str, data: Any) -> dict[type, Any]:
-    """The types of what nested lists hold, each with one that is of it. Lists that hold themselves are refused."""
-    if not isinstance(data, (list, tuple)):
-        return {type(data): data}
-    found: dict[type, Any] = {}
-    level: Sequence[Any] = data
-    for _ in range(MOST_AXES):
-        types = list(map(type, level))
-        kinds = set(types)
-        nested = {kind for kind in kinds if issubclass(kind, (list, tuple))}
-        found |= {kind: level[types.index(kind)] for kind in kinds - nested}
-        if not nested:
-            return found
-        inner = level if len(nested) == len(kinds) else [p for p in level if isinstance(p, (list, tuple))]
-        level = _inner(inner)
-    raise ValueError(
-        f"[{function}] {name} is a list nested more than {MOST_AXES} deep, more than a tensor has axes"
-    )
-
-
-def _leaves(data: Any) -> Iterator[Any]:
-    if not isinstance(data, (list, tuple)):
-        yield data
-        return
-    for part in data:
-        yield from _leaves(part)
 
 
 def _check_leaves(function: str, data: Any, kinds: dict[type, Any], wanted: np.dtype[Any] | None) -> None:
@@ -588,7 +530,7 @@ def _check_leaves(function: str, data: Any, kinds: dict[type, Any], wanted: np.d
     masks = any(issubclass(kind, np.ma.MaskedArray) for kind in kinds)
     if not loses and not masks:
         return
-    for leaf in _leaves(data):
+    for leaf in leaves(data):
         if isinstance(leaf, np.ma.MaskedArray) and np.ma.is_masked(leaf):
             raise TypeError(
                 f"[{function}] data has masked elements, which a tensor has not; fill them: data.filled(0)"
@@ -604,25 +546,11 @@ def _check_leaves(function: str, data: Any, kinds: dict[type, Any], wanted: np.d
 _OF_PYTHON = {float64: float32, complex128: complex64, int32: int64}
 
 
-def with_arrays(data: Any) -> Any:
-    """Nested lists with arrays in the place of tensors: the scalars of bfloat16 take numbers of NumPy alone."""
-    if isinstance(data, (list, tuple)):
-        return [with_arrays(part) for part in data]
-    return data._array if isinstance(data, ExTensor) else data
-
-
-def _is_plain(data: Any) -> bool:
-    """Whether it is an array, a number or a flat list of numbers: nothing to search."""
-    if type(data) is list:
-        return _NUMBERS.issuperset(map(type, data))
-    return type(data) is np.ndarray or type(data) in _NUMBERS
-
-
 def _to_numpy(function: str, data: Any, dtype: Any, copy: bool | None) -> np.ndarray:
     wanted = None if dtype is None else as_dtype(function, dtype)
     if isinstance(data, ExTensor):
         data = data._array
-    kinds = {} if _is_plain(data) else kinds_in(function, "data", data)
+    kinds = {} if is_plain(data) else kinds_in(function, "data", data)
     typed = type(data) is np.ndarray or any(
         hasattr(one, "dtype") or hasattr(one, "__array__") for one in kinds.values()
     )

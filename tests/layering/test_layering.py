@@ -33,7 +33,7 @@ FLOORS = [
         "autocast_table",
     },
     {"devices", "dtypes"},
-    {"_dlpack", "_tensor_view"},
+    {"_dlpack", "_tensor_view", "nested"},
     {"tensor"},
     {"checks", "state_trees"},
     {"kernels"},

@@ -11,7 +11,8 @@ import numpy as np
 
 from .._core import NodeBase
 from ..dtypes import FLOATING
-from ..tensor import ExTensor, needs_grad
+from ..nested import needs_grad
+from ..tensor import ExTensor
 
 __all__ = ["PACKAGE", "Branch", "Node", "attach", "caller", "is_our_file", "record", "refilled"]
 

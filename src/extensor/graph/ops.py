@@ -17,7 +17,8 @@ from .._misfits import misfit
 from ..autocast_table import Policy, policy_of
 from ..errors import named_memory_error, named_numpy_error
 from ..kernels.dispatch import widen
-from ..tensor import ExTensor, needs_grad, tensor
+from ..nested import needs_grad
+from ..tensor import ExTensor, tensor
 from .nodes import PACKAGE, Node, record, refilled
 from .precision import cast_arguments
 from .rules import Rule, Signature

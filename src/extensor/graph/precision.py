@@ -17,7 +17,8 @@ import numpy as np
 
 from ..autocast_table import Policy
 from ..dtypes import HALF, as_dtype, bfloat16, float16, float32
-from ..tensor import ExTensor, asarray, needs_grad, tensor
+from ..nested import needs_grad
+from ..tensor import ExTensor, asarray, tensor
 from .nodes import Node
 from .rules import Rule
 from .state import StateBlock, this_thread

@@ -25,7 +25,8 @@ from .._core import clear_plans, this_thread
 from .._core import kernels as NATIVE
 from ..devices import DeviceArray
 from ..dtypes import FLOATING, HALF, bfloat16, float16, float32, promote
-from ..tensor import ExTensor, needs_grad
+from ..nested import needs_grad
+from ..tensor import ExTensor
 from .elsewhere import has_foreign, run_there
 
 __all__ = ["KERNELS", "NATIVE", "Kernel", "formula", "kernel", "widen"]

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..dtypes import FLOATING, HALF, float32, promote
-from ..tensor import ExTensor, needs_grad
+from ..nested import needs_grad
+from ..tensor import ExTensor
 from .casting import astype, cast_like
 
 __all__ = ["computed_wide", "forward_wide"]

@@ -28,7 +28,8 @@ from ..kernels import reshape as reshape_kernel
 from ..kernels import take as take_kernel
 from ..kernels.reference import joining as kernels
 from ..kernels.reference.resampling import resample, resample_backward
-from ..tensor import ExTensor, Shape, TensorOrShape, kinds_in, with_arrays
+from ..nested import kinds_in, with_arrays
+from ..tensor import ExTensor, Shape, TensorOrShape
 from ._wide import computed_wide
 from .broadcasting import sum_to_shape
 from .casting import cast_like
