@@ -20,7 +20,7 @@ def needs_grad(value: Any) -> bool:
     """Whether a value, or a tensor in a list of values, requires a gradient. No tensor is made of lists any deeper."""
     if isinstance(value, TensorBase):
         return value._requires_grad
-    if not isinstance(value, (list, tuple)):
+    if not isinstance(value, (list, tuple)) or _NUMBERS.issuperset(map(type, value)):
         return False
     level: Sequence[Any] = value
     for _ in range(MOST_AXES):
